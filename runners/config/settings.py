@@ -1,8 +1,8 @@
 """The runner's settings: ``LOCKSTEP_*`` in the environment of ``python -m runners.supervisor.server``.
 
 The web application has a class of its own (``app.settings``); under Compose the two live in different containers.
-A number that is text, negative or absurdly large is refused here, before anything starts, in a sentence that says
-what is possible.
+An invalid value (text for a number, a negative or absurdly large number) is rejected here, before anything starts, with
+a message that states the allowed range.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _EXECUTABLE = re.compile(r".*(script|wasm|xhtml|xml-dtd|x-shockwave|widget).*|(a
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest value of a number, and what it counts."""
+    """The smallest and largest allowed value of a number, and its unit."""
 
     least: float
     most: float
     unit: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A number within bounds; anything else is refused in one sentence, the same for every mistake."""
+        """A number within bounds; every invalid value gets the same one-sentence error."""
         whole = "a whole number" if source is int else "a number"
 
         def check(value: Any, read: core_schema.ValidatorFunctionWrapHandler) -> Any:
@@ -79,7 +79,7 @@ class Bounds:
 
 
 def describe_errors(error: ValidationError) -> Iterator[str]:
-    """Each mistake in the settings as ``VARIABLE: what it must be``, without what was written (it may be secret)."""
+    """Each error in the settings as ``VARIABLE: what it must be``, without the value (it may be secret)."""
     for mistake in error.errors(include_url=False, include_input=False):
         variable = f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}"
         yield f"{variable}: {_what_it_must_be(variable, mistake)}"
@@ -107,7 +107,7 @@ _NOT_IN_EARNEST = f'must be empty, or exactly "{ACCEPTANCE}"'
 
 
 class Limits(BaseModel):
-    """What one session or one run may use. Frozen: a session keeps the limits it was born with."""
+    """What one session or one run may use. Frozen: a session keeps the limits it was created with."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -120,11 +120,11 @@ class Limits(BaseModel):
     memory_mb: Annotated[int, Bounds(256, 1_048_576, "MiB")] = 2048
     """Memory of a whole session, swap and the files in its temporary folders included."""
     processes: Annotated[int, Bounds(16, 32_768, "processes and threads")] = 512
-    """Processes and threads of a session."""
+    """Processes and threads of a session, counted together."""
     disk_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
     """Size of ``/tmp``, of the home folder, and of ``/dev/shm`` of a session, each. They count as memory too."""
     inodes: Annotated[int, Bounds(1024, 16_777_216, "files")] = 32_768
-    """Files and folders in each of the three."""
+    """Files and folders in each of those three."""
     file_mb: Annotated[int, Bounds(1, 1_048_576, "MiB")] = 512
     """The largest file."""
     open_files: Annotated[int, Bounds(256, 65_536, "files")] = 1024
@@ -153,9 +153,9 @@ class RunnerSettings(BaseSettings):
     """The MIME types a display may consist of, separated by commas. Others are not shown."""
     max_sessions: Annotated[int, Bounds(0, 10_000, "sessions")] = 0
     """Sessions at once; further ones wait in the queue. 0 for one session per 256 MiB of memory beyond 1.25 GiB, from
-    2 to 200, but no more than there are processes for."""
+    2 to 200, but no more than the process limit allows."""
     sessions_per_learner: Annotated[int, Bounds(1, 1000, "sessions")] = 3
-    """Sessions one learner may have. The longest idle one ends when the learner asks for one more."""
+    """Sessions one learner may have. When the learner asks for one more, the one idle longest ends."""
     runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
     """Runs that may wait in one session."""
     max_judgements: Annotated[int, Bounds(1, 1000, "judgements")] = 4

@@ -24,7 +24,7 @@ _SERVED = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0 only if all went well."""
+    """Run one command; the exit status is 0 only if everything succeeded."""
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace, Cache, Catalog], int] = options.command
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(e, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. Files that had come whole are kept for the next fetch.", file=sys.stderr)
+        print("\nStopped. Files that were downloaded completely are kept for the next fetch.", file=sys.stderr)
         return 130
 
 

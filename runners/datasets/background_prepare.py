@@ -1,8 +1,8 @@
-"""Preparing beside the supervisor: in a process of its own, while sessions may run already.
+"""Prepares data sets in a process of its own, beside the supervisor, while sessions may already be running.
 
-The small data sets are prepared at the start, the others a minute later, so that a runner that lives shortly leaves no
-400 MB behind. The supervisor stays small and free of NumPy; a session that loads a data set before this is done goes
-the slow way.
+The small data sets are prepared at startup and the others a minute later, so that a short-lived runner does not leave
+400 MB behind. The supervisor stays small and free of NumPy. A session that loads a data set before it is prepared takes
+the slow path.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import structlog
 log = structlog.get_logger()
 
 Round = tuple[float, tuple[str, ...]]
-"""Seconds to wait, then which data sets to prepare; none is all."""
+"""Seconds to wait, then the data sets to prepare; an empty list means all."""
 
 ROUNDS: tuple[Round, ...] = ((0, ("fashion_mnist", "mnist")), (60, ()))
 
 
 def make_folder(cache_dir: Path) -> None:
-    """Make the cache's folder, so that it can be mounted before anything is fetched; a read-only disk is not fatal."""
+    """Create the cache's folder, so that it can be mounted before any fetch; a read-only disk is not fatal."""
     with suppress(OSError):
         cache_dir.mkdir(parents=True, exist_ok=True)
 
 
 async def prepare_in_background(cache_dir: Path, rounds: Sequence[Round] = ROUNDS) -> None:
-    """Prepare in rounds and log what went wrong. Half a copy, if cancelled, is never used."""
+    """Prepare in rounds and log failures. If this is cancelled, an incomplete copy is never used."""
     for pause_s, names in rounds:
         await asyncio.sleep(pause_s)
         await _prepare(cache_dir, names)

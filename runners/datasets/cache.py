@@ -7,7 +7,7 @@
 ```
 
 A data set is *absent* (no folder: its stand-in is served), *whole*, or *damaged*. A damaged one is refused by name and
-never replaced by the stand-in: a learner who believes to train on real data must not train on half of it.
+never replaced by the stand-in: a learner who expects real data must not train on part of it or on made-up data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DamagedDataSet(DataSetError):
 
 
 class CacheState(StrEnum):
-    """How a data set lies in the cache."""
+    """The state of a data set in the cache."""
 
     absent = "absent"
     whole = "whole"
@@ -48,24 +48,24 @@ class CacheState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What changes when a file changes: its size in bytes and the time of its last change in nanoseconds."""
+    """A file's size in bytes and modification time in nanoseconds: they tell whether it has changed."""
 
     size: int
     changed_ns: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
-        """The stamp of a file by its stat."""
+        """Make a stamp from a stat result."""
         return cls(status.st_size, status.st_mtime_ns)
 
 
 _verified: dict[Path, tuple[FileStamp, DataFile]] = {}
-"""Files whose digests this process has found right, and as what: each file state is read once."""
+"""Files whose digests this process has verified, and against what: each state of a file is read once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The cache in the folder ``root``, which need not exist."""
+    """The cache in the folder ``root``, which does not have to exist."""
 
     root: Path
 
@@ -74,7 +74,7 @@ class Cache:
         return self.root / data_set.name
 
     def present(self, data_set: DataSet) -> bool:
-        """True if there is anything of the real data set: then it is that or an error, never the stand-in."""
+        """Whether any real file is here. If so, loading gives the real data or an error, never the stand-in."""
         return self.folder(data_set).exists()
 
     def stamps(self, data_set: DataSet) -> dict[str, FileStamp]:
@@ -87,7 +87,7 @@ class Cache:
         return found
 
     def glance(self, data_set: DataSet) -> tuple[CacheState, str]:
-        """State by names and sizes alone, in no time, and what is wrong if something is."""
+        """Check names and sizes only, which is quick. Returns the state, and what is wrong, if anything."""
         if not self.present(data_set):
             return CacheState.absent, ""
         try:
@@ -138,7 +138,7 @@ class Cache:
 
 
 def wrong_digest(path: Path, file: DataFile) -> str | None:
-    """Compare the file's content with every digest on record; says what is wrong, or None."""
+    """Compare the file's content with every recorded digest. Returns what is wrong, or None."""
     sums = {algorithm: hashlib.new(algorithm, usedforsecurity=False) for algorithm in file.digests}
     try:
         for block in _blocks(path):

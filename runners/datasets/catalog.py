@@ -1,4 +1,4 @@
-"""The catalog: which data sets there are, where the real files come from, and how to recognise them."""
+"""The catalog: which data sets exist, where the real files come from, and how to recognize them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class DataSetError(Exception):
-    """Anything that keeps a data set from being had. ``str()`` names the thing and the next step, for people."""
+    """A data set cannot be provided. ``str()`` tells people what failed and what to do next."""
 
 
 class UnknownDataSet(DataSetError):
@@ -34,11 +34,11 @@ class UnknownDataSet(DataSetError):
 
 
 class BadCatalog(DataSetError):
-    """A catalog file contradicts itself or lacks something."""
+    """A catalog file is inconsistent or incomplete."""
 
 
 class Undecodable(ValueError):
-    """The bytes are not what the catalog says. ``str()`` says what is wrong, without naming the file."""
+    """The bytes do not match the catalog. ``str()`` says what is wrong, without naming the file."""
 
 
 class UndecodableFile(Undecodable):
@@ -62,11 +62,11 @@ class DataFile(_Entry):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     urls: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
-    """Where it can be had, best first."""
+    """Where to download it, best source first."""
 
     @property
     def digests(self) -> dict[str, str]:
-        """Every digest on record, by the algorithm's name in hashlib."""
+        """Every recorded digest, by the algorithm's name in hashlib."""
         known = {"sha256": self.sha256, "md5": self.md5}
         return {algorithm: digest for algorithm, digest in known.items() if digest}
 
@@ -102,7 +102,7 @@ class DataSet(_Entry):
     reader: Literal["lockstep", "keras"] = "lockstep"
     """Who reads the files in a session. What Lockstep reads is prepared as arrays, what Keras reads as files."""
     stand_in: str
-    """What its stand-in is, for the sentence that says so: ``made-up patterns``."""
+    """What its stand-in contains, for the notice to learners: ``made-up patterns``."""
     classes: tuple[str, ...] = ()
     arrays: Mapping[str, ArraySpec]
     files: Mapping[str, DataFile]
@@ -129,9 +129,9 @@ def _data_set(name: str, table: Any) -> DataSet:
     data_set = DataSet.model_validate({**table, "name": name, "files": files})
     wrong = [file for file in files if not _FILE_NAME.fullmatch(file)]
     if wrong or not _SET_NAME.fullmatch(name):
-        raise BadCatalog(f"{name}: not a plain name: {(wrong or [name])[0]!r}")
+        raise BadCatalog(f"{name}: not a valid name: {(wrong or [name])[0]!r}")
     if data_set.reader == "lockstep" and any(spec.dtype == "object" for spec in data_set.arrays.values()):
-        raise BadCatalog(f'{name}: lists cannot be mapped; say reader = "keras"')
+        raise BadCatalog(f'{name}: lists cannot be memory-mapped; set reader = "keras"')
     described = {spec.file for spec in data_set.arrays.values()}
     unmatched = described - set(files) if data_set.reader == "keras" else described ^ set(files)
     if unmatched:
@@ -153,7 +153,7 @@ def read_catalog(path: Path = _FILE) -> Catalog:
 
 
 def find_data_set(catalog: Catalog, name: str) -> DataSet:
-    """The data set of that name. Raises UnknownDataSet."""
+    """Find a data set by its name. Raises UnknownDataSet."""
     try:
         return catalog[name]
     except KeyError:

@@ -1,6 +1,6 @@
 """CIFAR's own files: a tar of pickles, each a dictionary of images as rows of red, then green, then blue.
 
-A pickle can name any function; the reader knows the three names that an array is made of, and no others.
+A pickle can name any function. This reader accepts only the three names that an array needs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from runners.datasets.catalog import Arrays, ArraySpec, Undecodable
 _SIDE, _COLOURS = 32, 3
 _ROW = _SIDE * _SIDE * _COLOURS
 _ROOM = 16_000_000
-"""Bytes a batch may hold beside its images: names and labels."""
+"""Bytes that a batch may hold in addition to its images: names and labels."""
 _MOST_MEMBERS = 20
 _PROTOCOL = 4
-"""The last in which arrays are made of those three names, and the first in which bytes need none."""
+"""The last pickle protocol that builds arrays from those three names, and the first that can hold bytes directly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _members(path: Path, wanted: set[str], longest: int) -> Iterator[tuple[str, 
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Makes NumPy arrays, containers, numbers and texts, and refuses all else."""
+    """Unpickles NumPy arrays, containers, numbers and strings, and rejects everything else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray"):
@@ -97,7 +97,7 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _reconstruct(_: type, shape: tuple[int, ...], dtype: bytes) -> npt.NDArray[Any]:
-    """What a pickled array begins as: empty, its content follows."""
+    """Create the empty array that a pickled array starts as; its content follows."""
     return np.ndarray((0,), np.int8)
 
 
@@ -109,7 +109,7 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
     except Exception as e:  # a damaged pickle can fail in any way
         raise Undecodable(f"a batch cannot be read ({type(e).__name__})") from e
     if not isinstance(batch, dict):
-        raise Undecodable("a batch is no dictionary")
+        raise Undecodable("a batch is not a dictionary")
     return batch
 
 
@@ -132,7 +132,7 @@ def _labels(parts: list[Any], spec: ArraySpec) -> npt.NDArray[np.uint8]:
 
 
 def write_cifar(path: Path, arrays: Arrays) -> None:
-    """Write images and labels as CIFAR's own archive of this name has them, not compressed to be quick."""
+    """Write images and labels in the layout of CIFAR's own archive of this name; uncompressed, for speed."""
     layout = _LAYOUTS[path.name]
     with gzip.GzipFile(path, "wb", compresslevel=0, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
         for part, members in layout.members.items():

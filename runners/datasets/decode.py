@@ -1,4 +1,4 @@
-"""From files to arrays, and back for stand-ins.
+"""Decodes files into arrays, and encodes the arrays of stand-ins as files.
 
 Every byte is treated as hostile: sizes are bounded by the catalog before anything is unpacked.
 """
@@ -25,7 +25,7 @@ def decode(data_set: DataSet, folder: Path) -> Arrays:
     """Read every array of ``data_set`` from the files in ``folder``.
 
     Raises:
-        UndecodableFile: a file holds something else than the catalog says.
+        UndecodableFile: a file does not contain what the catalog says.
         OSError: a file cannot be read.
     """
     arrays: Arrays = {}
@@ -39,20 +39,20 @@ def decode(data_set: DataSet, folder: Path) -> Arrays:
 
 
 def encode(data_set: DataSet, file: str, arrays: Arrays, path: Path) -> None:
-    """Write a stand-in's ``arrays`` to ``path`` as the data set's own ``file`` holds the real ones.
+    """Write a stand-in's ``arrays`` to ``path``, in the format of the data set's own ``file``.
 
     Raises:
-        OSError: no room, or no right to write.
+        OSError: the disk is full, or the path is not writable.
     """
     held = {name: arrays[name] for name, spec in data_set.arrays.items() if spec.file == file}
     _WRITERS[data_set.format](path, held)
 
 
 def read_idx_gz(file: BinaryIO, spec: ArraySpec) -> npt.NDArray[np.uint8]:
-    """Unpack a gzip file and read the IDX array in it; never holds more than the array's size and a header.
+    """Unpack a gzip file and read the IDX array in it; never holds more than a header and the array in memory.
 
     Raises:
-        Undecodable: not gzip, broken off, longer than declared (a gzip bomb ends here), or not the array of ``spec``.
+        Undecodable: not gzip, truncated, longer than declared (such as a gzip bomb), or not the array of ``spec``.
     """
     longest = 4 + 4 * len(spec.shape) + spec.nbytes
     try:

@@ -1,4 +1,4 @@
-"""One file over HTTP, bounded by its known size; how far it is goes to a terminal or a log."""
+"""Downloads one file over HTTP, bounded by its known size, and reports progress to a terminal or a log."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from runners.datasets.catalog import DataFile, DataSetError
 
 _TRIES = 4
 _PAUSE_S = 0.25
-"""Before the second try; doubled before each further one."""
+"""Seconds before the second attempt; doubled before each further one."""
 _REDRAW_S = 0.1
 _MB = 1_000_000
 
 
 class FetchFailed(DataSetError):
-    """A file could not be had from one place: the ``fact``, and the ``advice`` that follows from it."""
+    """A file could not be fetched from one source: what happened (``fact``) and what to do (``advice``)."""
 
     def __init__(self, fact: str, advice: str) -> None:
         super().__init__(f"{fact}\n{advice}" if "\n" in fact else f"{fact}. {advice}")
@@ -35,7 +35,7 @@ _BRING_A_FOLDER = (
 
 
 class WrongContent(FetchFailed):
-    """What came is not the file the catalog describes."""
+    """The downloaded content is not the file that the catalog describes."""
 
     def __init__(self, file: DataFile, place: str, wrong: str) -> None:
         super().__init__(
@@ -55,7 +55,7 @@ class DiskFull(DataSetError):
 
 
 class DownloadProgress:
-    """Writes to ``stream``, or nowhere; redraws in place if that is a terminal."""
+    """Writes progress to ``stream``, or nowhere; redraws in place if that is a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or io.StringIO()
@@ -63,12 +63,12 @@ class DownloadProgress:
         self._file, self._size, self._drawn_s = "", 0, 0.0
 
     def begin(self, file: str, size: int) -> None:
-        """Name the file, of so many bytes; on a terminal, draw it at once."""
+        """Start a file of ``size`` bytes; on a terminal, draw its line at once."""
         self._file, self._size, self._drawn_s = file, size, 0.0
         self.at(0)
 
     def at(self, have: int) -> None:
-        """So many bytes are there: redraw the line, at most ten times a second."""
+        """Note that ``have`` bytes have arrived; redraws the line at most ten times a second."""
         now = time.monotonic()
         if self._redraws and now - self._drawn_s >= _REDRAW_S:
             self._drawn_s = now
@@ -77,24 +77,24 @@ class DownloadProgress:
             self._stream.flush()
 
     def end(self, word: str) -> None:
-        """Write the line that stays; ``word`` says how it ended."""
+        """Write the final line; ``word`` says how it ended."""
         start = "\r\x1b[K" if self._redraws else ""
         self._stream.write(f"{start}{self._file}  {self._size / _MB:.1f} MB  {word}\n")
         self._stream.flush()
 
 
 class _Retry(Exception):
-    """This try failed in a way that may pass."""
+    """This attempt failed, but another one may succeed."""
 
     def __init__(self, final: FetchFailed) -> None:
         self.final = final
 
 
 def download(http: httpx.Client, url: str, file: DataFile, part: Path, progress: DownloadProgress) -> None:
-    """Write ``url`` to ``part``: as many bytes as the file has, to be verified by the caller.
+    """Download ``url`` to ``part``, exactly as many bytes as the file has; the caller verifies them.
 
     Raises:
-        FetchFailed: after a few tries.
+        FetchFailed: after a few attempts.
     """
     for number in range(_TRIES):
         try:
@@ -127,14 +127,15 @@ def _try(http: httpx.Client, url: str, file: DataFile, part: Path, progress: Dow
     except httpx.TransportError as e:
         broken = e
     if have < file.size:
-        raise _Retry(FetchFailed(f"{url}: broke off after {have:,} of {file.size:,} bytes", "Fetch again.")) from broken
+        fact = f"{url}: the download stopped after {have:,} of {file.size:,} bytes"
+        raise _Retry(FetchFailed(fact, "Fetch again.")) from broken
 
 
 def _check(response: httpx.Response, url: str, file: DataFile) -> None:
-    """Decide by the head of a response whether its body is worth reading."""
+    """Check a response's status and headers before its body is read."""
     status, offered = response.status_code, response.headers.get("content-length", "")
     if status != 200:
-        failed = FetchFailed(f"{url}: the server answered {status}", _TRY_A_MIRROR)
+        failed = FetchFailed(f"{url}: the server responded with status {status}", _TRY_A_MIRROR)
         raise _Retry(failed) if status in (408, 429) or status >= 500 else failed
     if offered.isdecimal() and int(offered) != file.size:
         raise WrongContent(file, url, f"the server offers {int(offered):,} bytes instead of {file.size:,}")

@@ -1,8 +1,8 @@
-"""Fetching: from an address or a folder into the cache, verified before it counts.
+"""Fetches data sets from a URL or a folder into the cache, and verifies them first.
 
-Each file is downloaded beside the cache, checked against size and digests, and only when every file of the data set is
-right do they move into place: into a cache that lacks the data set by renaming one folder, so that sandboxes
-see all of it or nothing. A broken download is kept and the next try goes on from its end.
+Each file is downloaded beside the cache and checked against its size and digests. The files move into place only when
+every file of the data set is valid. If the cache lacks the data set, one folder is renamed, so that sandboxes see all
+of it or nothing. A partial download is kept, and the next attempt continues from its end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNREADABLE = 0o200
 
 
 class FetchInProgress(DataSetError):
-    """Another process fetches the same data set at this moment."""
+    """Another process is fetching the same data set."""
 
     def __init__(self, data_set: DataSet, process: str) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ class FetchInProgress(DataSetError):
 
 
 class CacheNotWritable(DataSetError):
-    """The cache's folder cannot be made or written."""
+    """The cache's folder cannot be created or written to."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(
@@ -45,18 +45,18 @@ class CacheNotWritable(DataSetError):
 
 
 class AllSourcesFailed(FetchFailed):
-    """Every place was tried. Lists what was wrong with each."""
+    """Every source failed. Lists what was wrong with each."""
 
     def __init__(self, file: DataFile, reasons: Sequence[FetchFailed]) -> None:
         told = "\n".join(f"  - {reason.fact}" for reason in reasons)
-        advice = dict.fromkeys(reason.advice for reason in reasons) or ["Give a location with --source."]
+        advice = dict.fromkeys(reason.advice for reason in reasons) or ["Use --source to name a mirror or a directory."]
         super().__init__(
-            f"{file.name} could not be fetched:\n{told or '  - the catalog names no address'}", " ".join(advice)
+            f"{file.name} could not be fetched:\n{told or '  - the catalog lists no URL'}", " ".join(advice)
         )
 
 
 class Fetcher:
-    """Fetches data sets into one cache. ``source`` replaces the catalog's addresses: a mirror's URL, or a folder."""
+    """Fetches data sets into one cache. ``source``, a mirror's URL or a folder, replaces the catalog's URLs."""
 
     def __init__(self, cache: Cache, source: str | None = None, progress: DownloadProgress | None = None) -> None:
         self._cache = cache
@@ -64,11 +64,11 @@ class Fetcher:
         self._progress = progress or DownloadProgress()
 
     def fetch(self, data_set: DataSet) -> int:
-        """Bring ``data_set`` into the cache; returns how many files were new.
+        """Fetch ``data_set`` into the cache; returns how many files were new.
 
         Raises:
-            FetchInProgress, CacheNotWritable, DiskFull: nothing can be fetched here now.
-            FetchFailed: a file could not be had, or was not the right one. What is in the cache is as it was.
+            FetchInProgress, CacheNotWritable, DiskFull: nothing can be fetched now.
+            FetchFailed: a file could not be fetched, or was not the right one. The cache is unchanged.
         """
         incoming = self._cache.root / ".incoming" / data_set.name
         try:
@@ -165,7 +165,7 @@ def _copy(source: Path, file: DataFile, part: Path) -> None:
         content = source.open("rb")
     except OSError as e:
         raise FetchFailed(
-            f"{source} cannot be read ({e.strerror})", "Give --source a directory that contains it."
+            f"{source} cannot be read ({e.strerror})", "Name a directory that contains it with --source."
         ) from e
     with content, part.open("wb") as target:
         shutil.copyfileobj(content, target)
@@ -178,7 +178,7 @@ def _is_address(place: str) -> bool:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make renames in ``folder`` survive a power cut."""
+    """Make renames in ``folder`` survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -188,9 +188,10 @@ def _flush_folder(folder: Path) -> None:
 
 @contextmanager
 def _alone(path: Path, data_set: DataSet) -> Iterator[None]:
-    """Hold the lock of one data set; the kernel lets go of it if this process dies.
+    """Hold the lock of one data set; the kernel releases it if this process dies.
 
-    Sessions see the folder. Who may read a file may lock it, so nobody may: the number of the process lies beside it.
+    Sessions see the folder, and whoever can read a file can lock it, so nobody may read the lock file. The process ID
+    is in a file beside it.
     """
     number = path.with_suffix(".pid")
     lock = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _UNREADABLE)

@@ -1,4 +1,4 @@
-"""NumPy's ``.npz``: a zip of arrays. Read with the catalog's sizes as bounds; written equal every time."""
+"""NumPy's ``.npz``, a zip of arrays: read within the catalog's sizes, and written reproducibly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_HEADER = 4096
 
 
 def read_npz(path: Path, specs: dict[str, ArraySpec]) -> Arrays:
-    """Read the arrays of ``specs``; what else lies in the file is left alone. Nothing is ever unpickled.
+    """Read the arrays of ``specs`` and ignore anything else in the file. Nothing is ever unpickled.
 
     Raises:
         Undecodable: not a zip, damaged, or an array is missing or not the one of its spec.
@@ -38,7 +38,7 @@ def _read(archive: zipfile.ZipFile, name: str, spec: ArraySpec) -> npt.NDArray[A
         with archive.open(f"{name}.npy") as member:
             data = member.read(longest + 1)
     except KeyError:
-        raise Undecodable(f"it holds no {name}") from None
+        raise Undecodable(f"it does not contain {name}") from None
     if len(data) > longest:
         raise Undecodable(f"{name} unpacks to more than {longest:,} bytes")
     return parse_npy(data, name, spec)
@@ -56,7 +56,7 @@ def parse_npy(data: bytes, name: str, spec: ArraySpec) -> npt.NDArray[Any]:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file, max_header_size=_LONGEST_HEADER)
     except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as e:
-        raise Undecodable(f"{name} has no header of an array ({str(e)[:80]})") from e
+        raise Undecodable(f"{name} has no array header ({str(e)[:80]})") from e
     if (shape, dtype.str, fortran) != (spec.shape, np.dtype(spec.dtype).str, False):
         raise Undecodable(f"{name} is {dtype} {shape}, not {spec.dtype} {spec.shape}")
     if len(data) - file.tell() != spec.nbytes:
@@ -65,7 +65,7 @@ def parse_npy(data: bytes, name: str, spec: ArraySpec) -> npt.NDArray[Any]:
 
 
 def write_npz(path: Path, arrays: Arrays) -> None:
-    """Write ``arrays`` as Keras's own files hold them: lists of numbers of unequal length as objects."""
+    """Write ``arrays`` in the layout of Keras's own files; lists of unequal length become object arrays."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             packed = io.BytesIO()

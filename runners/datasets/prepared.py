@@ -1,12 +1,12 @@
-"""Prepared copies: unpacked or made once by the runner, used by every sandbox.
+"""Prepared copies: unpacked or generated once by the runner, used by every sandbox.
 
-Unpacking Fashion-MNIST takes half a second and 55 MB a session, making its stand-in as long. A prepared copy is one
-raw file an array, which thirty sessions map at once: the pages are shared, and private only where a learner writes. Of
-a stand-in whose files Keras itself reads, the files are made.
+Unpacking Fashion-MNIST takes half a second and 55 MB in each session, and generating its stand-in takes as long. A
+prepared copy has one raw file per array, which many sessions map at once: they share its pages, and get private copies
+only of pages that a learner writes to. If Keras itself reads the stand-in's files, the files are prepared instead.
 
-A record lists the stamps of the prepared files and of the cache files they came from. Whatever does not match the
-record, because a file was replaced, damaged or copied, is simply not used: the slow way is always right. Files are
-replaced by renaming and the record comes last, so a reader at the same moment sees a mismatch, never a mixture.
+A record lists the stamps of the prepared files and of the cache files they came from. A copy that does not match its
+record, because a file was replaced, damaged or copied, is not used: the slow path is always correct. Files are replaced
+by renaming and the record is written last, so a concurrent reader sees a mismatch, never a mixture.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from runners.datasets.standins import EDITION, generate, write_file
 
 _RECORD = "record.json"
 _SPARE = 5
-"""A copy is made only where so many times its size is free."""
+"""A copy is made only if this many times its size is free."""
 
 
 class Record(BaseModel):
-    """What lies in a prepared folder: arrays by their names, or files.
+    """The content of a prepared folder: arrays by name, or files.
 
     ``origin`` is ``real`` or ``stand-in N``, N the edition of the generators.
     """
@@ -45,7 +45,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What sandboxes get for one data set, and what there is to say about it."""
+    """What sandboxes get for one data set, and why."""
 
     name: str
     state: CacheState
@@ -54,17 +54,17 @@ class Readiness:
 
 
 def prepare(cache_dir: Path, catalog: Catalog | None = None) -> list[Readiness]:
-    """Make prepared copies where they are missing or stale, in the catalog's order: up to four seconds for each.
+    """Make missing or stale prepared copies, in the catalog's order. Takes up to four seconds for each.
 
-    Never raises for a damaged data set or a cache that cannot be written: sessions then go the slow way, or get the
-    refusal; the answer says so.
+    Never raises for a damaged data set or a cache that is not writable: sessions then take the slow path or get the
+    error, and the result says so.
     """
     cache, catalog = Cache(cache_dir), catalog or read_catalog()
     return [_prepare_one(cache, data_set) for data_set in catalog.values()]
 
 
 def prepared_file(cache: Cache, data_set: DataSet, file: str) -> Path | None:
-    """The stand-in's file as it was made by ``prepare``, or None: the data set is real, or not prepared."""
+    """The stand-in's file that ``prepare`` made; None if the data set is real or is not prepared."""
     folder, path = _folder(cache, data_set), _folder(cache, data_set) / file
     try:
         record = Record.model_validate_json((folder / _RECORD).read_bytes())
@@ -76,7 +76,7 @@ def prepared_file(cache: Cache, data_set: DataSet, file: str) -> Path | None:
 
 
 def map_prepared(cache: Cache, data_set: DataSet) -> Arrays | None:
-    """Map the prepared arrays, private and writable, or None if there are none that match the cache as it is now."""
+    """Map the prepared arrays, private and writable; None unless they match the current state of the cache."""
     folder = _folder(cache, data_set)
     try:
         record = Record.model_validate_json((folder / _RECORD).read_bytes())
@@ -88,7 +88,7 @@ def map_prepared(cache: Cache, data_set: DataSet) -> Arrays | None:
 
 
 class _Stale(Exception):
-    """A file is not the one the record describes."""
+    """A file does not match the record."""
 
 
 def _prepare_one(cache: Cache, data_set: DataSet) -> Readiness:
@@ -101,7 +101,7 @@ def _prepare_one(cache: Cache, data_set: DataSet) -> Readiness:
             cache.verify(data_set)
             return Readiness(data_set.name, state, "", prepared=True)
         if shutil.disk_usage(cache.root).free < _SPARE * data_set.nbytes:
-            return Readiness(data_set.name, state, f"too little room in {cache.root}", prepared=False)
+            return Readiness(data_set.name, state, f"not enough space in {cache.root}", prepared=False)
         arrays = cache.read(data_set) if state is CacheState.whole else generate(data_set)
         record = Record(origin=_origin(cache, data_set), sources=before, arrays={})
         if data_set.reader == "keras":
@@ -145,7 +145,7 @@ def _write(folder: Path, record: Record, arrays: Arrays) -> None:
 
 
 def replace_file(path: Path, content: bytes | memoryview) -> FileStamp:
-    """Write a file so that others see the old one or the new one whole, after a power cut too."""
+    """Write a file atomically: readers see the old or the new one complete, even after a power failure."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with partial.open("wb") as file:

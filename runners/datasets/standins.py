@@ -1,8 +1,8 @@
 """Stand-ins: made-up data with the shapes, types and counts of a real data set that is not in the cache.
 
-There is one generator for images, one for reviews and one for rows of numbers; the catalog says which data set has
-which form. A model can learn what they make, but it depicts nothing: soft patterns, numbered words, columns without a
-meaning. The bytes are the same on every machine (see ``portable_rng``), and a test pins their digests.
+There is one generator for images, one for reviews and one for tables of numbers; the catalog says which one a data set
+uses. A model can learn from the data, but it has no meaning: soft patterns, numbered words, arbitrary columns. The
+bytes are the same on every machine (see ``portable_rng``), and a test pins their digests.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from runners.datasets.decode import encode
 from runners.datasets.portable_rng import PortableRandom
 
 EDITION = 2
-"""Raise it with every change of a digest: prepared copies of another edition are not used."""
+"""Increase it whenever a digest changes: prepared copies of another edition are not used."""
 
 VOCABULARY = 88_584
-"""Words of the index of reviews, as many as the original's."""
+"""Words in the index of reviews, as many as in the original."""
 OPINIONS = range(101, 161)
-"""Ranks of the words that praise (odd) and blame (even)."""
+"""Ranks of the positive (odd) and negative (even) words."""
 
 _WORD_INDEX = "imdb_word_index.json"
 _PRICES = {"boston_housing": (5.0, 50.0), "california_housing": (60_000.0, 500_000.0)}
 _CLASSES_OF_A_GROUP = 5
 _MODELS = 2
-"""Patterns of each class."""
+"""Patterns per class."""
 _GRID, _CELL = 7, 6
-"""A pattern has 7 x 7 random values, 6 pixels apart, and soft passages between them."""
+"""A pattern has 7 x 7 random values, 6 pixels apart, with smooth transitions between them."""
 _MOST_SHIFT = 6
 _AT_ONCE = 500
-"""Images made in one go: few enough to stay in the processor's cache."""
+"""Images generated at a time: few enough to stay in the processor's cache."""
 
 Labels = npt.NDArray[np.intp]
 Pixels = npt.NDArray[np.uint8]
 
 
 def generate(data_set: DataSet) -> Arrays:
-    """Make the stand-in for ``data_set`` at its full size: one to two seconds for the largest."""
+    """Generate the stand-in for ``data_set`` at full size. The largest take one to two seconds."""
     rolls = PortableRandom(zlib.crc32(data_set.name.encode()))
     if "x" in data_set.arrays:
         return _table(data_set, rolls)
@@ -59,7 +59,7 @@ def generate(data_set: DataSet) -> Arrays:
 
 
 def write_file(data_set: DataSet, file: str, path: Path, arrays: Callable[[], Arrays]) -> None:
-    """Make the stand-in's ``file``, in the format of the real one, at ``path``; ``arrays`` is called if it is needed.
+    """Write the stand-in's ``file`` to ``path`` in the format of the real one; ``arrays`` is called only if needed.
 
     Raises:
         OSError: no room, or no right to write.
@@ -71,7 +71,7 @@ def write_file(data_set: DataSet, file: str, path: Path, arrays: Callable[[], Ar
 
 
 def word_index() -> dict[str, int]:
-    """Each word's rank, from 1: what ``imdb.get_word_index()`` returns."""
+    """Each word's rank, counted from 1, as ``imdb.get_word_index()`` returns it."""
     return {_word(rank): rank for rank in range(1, VOCABULARY + 1)}
 
 
@@ -80,12 +80,12 @@ def _word(rank: int) -> str:
 
 
 def _labels(data_set: DataSet, rolls: PortableRandom, count: int) -> Labels:
-    """Every class equally often, shuffled."""
+    """Labels in which every class is equally frequent, shuffled."""
     return (np.arange(count) % len(data_set.classes))[rolls.order(count)]
 
 
 def _images(data_set: DataSet, rolls: PortableRandom) -> Callable[[PortableRandom, Labels], Pixels]:
-    """What makes images: a pattern of the class, moved, under some of another one's, dimmed, with grain."""
+    """Return a generator of images: a pattern of the class, shifted, blended with another, dimmed, with noise."""
     _, height, width, *colours = data_set.arrays["x_train"].shape
     planes, patterns = (colours or [1])[0], len(data_set.classes) * _MODELS
     values = rolls.below(256, patterns * planes * _GRID * _GRID).reshape(patterns, planes, _GRID, _GRID)
@@ -121,7 +121,7 @@ def _images(data_set: DataSet, rolls: PortableRandom) -> Callable[[PortableRando
 
 
 def _reviews(rolls: PortableRandom, labels: Labels) -> npt.NDArray[np.object_]:
-    """Lists of ranks from 1. Each leans to its label's side, some of them only a little."""
+    """Lists of ranks, counted from 1. Each leans toward its label, some of them only slightly."""
     count = len(labels)
     share = rolls.unit(count)
     lengths = 40 + (share * share * share * np.float32(380)).astype(np.int64)
@@ -138,14 +138,14 @@ def _reviews(rolls: PortableRandom, labels: Labels) -> npt.NDArray[np.object_]:
 
 
 def _common_words(rolls: PortableRandom, count: int) -> npt.NDArray[np.int64]:
-    """Ranks, the 100 first in half of all places. Whole numbers only, so that they are the same everywhere."""
+    """Ranks; half of them are among the first 100. Integer arithmetic only, so that they are the same everywhere."""
     ranks = np.arange(1, VOCABULARY + 1)
     edges = np.cumsum((1 << 50) // ((ranks + 2) * (ranks + 2000)))
     return np.searchsorted(edges, rolls.below(int(edges[-1]), count), side="right") + 1
 
 
 def _table(data_set: DataSet, rolls: PortableRandom) -> Arrays:
-    """Columns of different scales, and a price that follows from them by a rule with a bend and noise."""
+    """Columns of different scales, and a price that depends on them nonlinearly, with noise."""
     (rows, columns), (low, high) = data_set.arrays["x"].shape, _PRICES[data_set.name]
     shares = [rolls.unit(rows).astype(np.float64) for _ in range(columns)]
     price = 0.25 + 0.5 * shares[0] * shares[0] + 0.2 * (rolls.unit(rows) + rolls.unit(rows) - 1)

@@ -1,11 +1,11 @@
-"""Which real GPUs or TPU a session gets, decided from what was found, what is asked for, and what others hold. Pure.
+"""Decides which real GPUs or TPU a session gets from the devices found, requested, and held by others. Pure.
 
 ``runners.devices.discovery`` inspects a machine and writes a ``HardwareListing``. ``usable_devices`` picks from it what
-TensorFlow can use. ``allocate`` gives a session some of that, or explains why its devices are simulated or refused.
+TensorFlow can use. ``allocate`` gives a session some of these, or explains why its devices are simulated or refused.
 
-A session has a GPU, or an instance of one that is cut up by MIG, for itself, unless the operator lets several share.
-Where more GPUs are asked for than are free, the free ones are split into several logical GPUs of one size. A cluster's
-devices are always simulated: its machines would be one machine, and NCCL refuses two processes on one GPU.
+A session has a GPU, or a MIG instance of one, to itself, unless the operator lets several sessions share it. If a
+session asks for more GPUs than are free, the free ones are split into logical GPUs of equal size. A cluster's devices
+are always simulated: all its machines are really one machine, and NCCL rejects two processes on one GPU.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from runners.wire.topology import Topology
 DeviceMode = Literal["auto", "simulate", "gpu", "tpu"]
 
 OLDEST_CAPABILITY = (6, 0)
-"""Of the GPUs that TensorFlow 2.21's packages are compiled for."""
+"""The lowest compute capability that TensorFlow 2.21's packages are compiled for."""
 _CONTEXT_MB = 512
-"""What CUDA takes of a GPU for each process, beside its tensors."""
+"""GPU memory that CUDA takes for each process, in addition to its tensors."""
 _LEAST_MB = 512
-"""A logical GPU with less would hold no model worth looking at."""
+"""A logical GPU with less memory could not hold a useful model."""
 _SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 """Device nodes that every CUDA process opens."""
 _CAPABILITIES = "nvidia-caps/nvidia-cap"
 
 
-# --- what was found ---------------------------------------------------------------------------------------------
+# --- discovered devices ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MigInstance:
-    """A part of a GPU that MIG has cut off, as NVML lists it."""
+    """A MIG instance, a partition of a GPU, as NVML lists it."""
 
     uuid: str
     name: str
     memory_mb: int
     caps: tuple[int, ...]
-    """The minor numbers of the device nodes that open it: of its GPU instance and of its compute instance."""
+    """The minor numbers of the device nodes that give access to it: its GPU instance's and its compute instance's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,34 +57,34 @@ class GpuCard:
     memory_mb: int
     capability: tuple[int, int]
     mig: bool = False
-    """Cut up: only its instances can be used."""
+    """Whether MIG is on: then only its instances can be used."""
     instances: tuple[MigInstance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareListing:
-    """What a machine has, as it was read; the recorded ones of the tests are these."""
+    """The accelerators of a machine as they were read; the tests use recorded ones."""
 
     nodes: tuple[str, ...] = ()
     """Device nodes below ``/dev`` that belong to accelerators."""
     cards: tuple[GpuCard, ...] = ()
     tpu: str = ""
-    """The accelerator type of a TPU VM, as in ``v3-8``; empty if this is none."""
+    """The accelerator type of a TPU VM, such as ``v3-8``; empty on other machines."""
     tpu_software: bool = False
     """Whether the TensorFlow installed here can drive a TPU."""
     tpu_library: str = ""
-    """Where libtpu lies; empty if it is missing."""
+    """The path of libtpu; empty if it is missing."""
     tpu_facts: tuple[str, ...] = ()
-    """Folders below ``/sys`` that tell of its chips."""
+    """Folders below ``/sys`` that describe its chips."""
     closed: tuple[str, ...] = ()
-    """Those of ``nodes`` that a plain user may not open."""
+    """Those of ``nodes`` that an unprivileged user may not open."""
     pinned_mb: int | None = None
-    """How much memory a process of the runner's may lock; None for any amount."""
+    """How much memory a process of the runner may lock; None for any amount."""
     trouble: str = ""
-    """Why GPUs that seem to be there could not be listed."""
+    """Why GPUs that appear to be present could not be listed."""
 
     def to_json(self) -> str:
-        """For the pipe between the process that looks and the supervisor."""
+        """Serialize for the pipe between the discovery process and the supervisor."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -106,36 +106,36 @@ class HardwareListing:
 
 @dataclass(frozen=True, slots=True)
 class GpuUnit:
-    """What is given as one: a GPU or an instance of one."""
+    """The unit of allocation: a GPU, or a MIG instance of one."""
 
     uuid: str
     name: str
     memory_mb: int
     nodes: tuple[str, ...]
     part: bool = False
-    """An instance: CUDA shows a process no more than one of these."""
+    """Whether this is a MIG instance: CUDA shows a process at most one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsableDevices:
-    """What sessions can be given, and what stays out and why."""
+    """The devices that sessions can be given, and why others cannot be used."""
 
     gpus: tuple[GpuUnit, ...] = ()
     shared_nodes: tuple[str, ...] = ()
-    """Needed beside those of each GPU."""
+    """Device nodes needed in addition to those of each GPU."""
     tpu: Tpu | None = None
     unusable: tuple[str, ...] = ()
     """A sentence for each accelerator that cannot be used."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Every device node that some session may get."""
+        """Every device node that a session may get."""
         own = (node for unit in self.gpus for node in unit.nodes)
         return tuple(dict.fromkeys((*own, *self.shared_nodes, *(self.tpu.nodes if self.tpu else ()))))
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Every folder below ``/sys`` that some session may see."""
+        """Every folder below ``/sys`` that a session may see."""
         return self.tpu.facts if self.tpu else ()
 
     def __bool__(self) -> bool:
@@ -143,7 +143,7 @@ class UsableDevices:
 
 
 def usable_devices(listing: HardwareListing) -> UsableDevices:
-    """Read from a listing what TensorFlow can use."""
+    """Pick from a listing the devices that TensorFlow can use."""
     unusable = [listing.trouble] if listing.trouble else []
     shared = tuple(node for node in _SHARED_NODES if node in listing.nodes)
     gpus: list[GpuUnit] = []
@@ -185,18 +185,18 @@ def _nodes_of(card: GpuCard, instance: MigInstance | None = None) -> tuple[str, 
     return (f"nvidia{card.minor}", *(f"{_CAPABILITIES}{minor}" for minor in (instance.caps if instance else ())))
 
 
-# --- who gets what ----------------------------------------------------------------------------------------------
+# --- allocation ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GpuShare:
-    """What a session has of one GPU."""
+    """A session's share of one GPU."""
 
     unit: GpuUnit
     logical: int = 1
-    """As how many GPUs TensorFlow shows it."""
+    """The number of logical GPUs that TensorFlow shows for it."""
     memory_mb: int | None = None
-    """What each of these may take; None: as much as there is, little by little."""
+    """The memory limit of each of these; None to grow as needed up to all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +205,17 @@ class DeviceAllocation:
 
     shares: tuple[GpuShare, ...] = ()
     nodes: tuple[str, ...] = ()
-    """Below ``/dev``, all that its sandbox shall have."""
+    """Every device node below ``/dev`` that its sandbox gets."""
     tpu: Tpu | None = None
 
     @property
     def holds(self) -> tuple[str, ...]:
-        """The names under which others see what this session has."""
+        """The keys under which this session's devices count as held."""
         return (self.tpu.kind,) if self.tpu else tuple(share.unit.uuid for share in self.shares)
 
     @property
     def words(self) -> str:
-        """As in ``2 logical GPUs on NVIDIA A100``."""
+        """Describe the devices, as in ``2 logical GPUs on NVIDIA A100``."""
         if self.tpu:
             return f"TPU {self.tpu.kind}"
         return ", ".join(
@@ -226,14 +226,14 @@ class DeviceAllocation:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedDevices:
-    """Stand-ins; ``why`` is empty where nothing real could have been expected."""
+    """The session's devices are simulated; ``why`` is empty where real ones could not be expected."""
 
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DevicesRefused:
-    """No session: the operator wants real devices, and there are none for it."""
+    """The session is refused: the operator requires real devices, and none is available."""
 
     why: str
 
@@ -247,10 +247,10 @@ def allocate(
     """Decide what a session of this topology gets.
 
     Args:
-        mode: what the operator set.
-        topology: what the session asks for.
-        found: what the machine has.
-        held: sessions that hold each GPU (by its uuid) or the TPU (by its type).
+        mode: the operator's setting.
+        topology: the machine that the session asks for.
+        found: the devices of the machine.
+        held: the number of sessions that hold each GPU (by its uuid) or the TPU (by its type).
         sharing: sessions that may hold one GPU.
     """
     if mode == "simulate" or topology.kind not in ("gpu", "tpu"):
@@ -268,7 +268,7 @@ def _tpu(topology: Topology, found: UsableDevices, held: Mapping[str, int]) -> D
     if not found.tpu:
         return next((why for why in found.unusable if why.startswith("TPU ")), "no TPU was found on this machine")
     if topology.devices != found.tpu.cores:
-        return f"the TPU of this machine is a tpu:{found.tpu.cores}; only that can be real"
+        return f"the TPU of this machine is a tpu:{found.tpu.cores}, and only that topology gets it"
     if held.get(found.tpu.kind):
         return "the TPU of this machine is in use by another session"
     return DeviceAllocation(nodes=found.tpu.nodes, tpu=found.tpu)
@@ -290,7 +290,7 @@ def _gpus(topology: Topology, found: UsableDevices, held: Mapping[str, int], sha
         sharers = _sharers(unit, sharing)
         each = (unit.memory_mb // sharers - _CONTEXT_MB) // logical
         if each < _LEAST_MB:
-            return f"{unit.name} has too little memory for {topology.devices} GPUs: each would have {max(0, each)} MB"
+            return f"{unit.name} has too little memory for {topology.devices} GPUs: each would get {max(0, each)} MB"
         shares.append(GpuShare(unit, logical, None if sharers == logical == 1 else each))
     nodes = dict.fromkeys((*(node for unit in chosen for node in unit.nodes), *found.shared_nodes))
     return DeviceAllocation(tuple(shares), tuple(nodes))
@@ -304,5 +304,5 @@ def _choose(units: list[GpuUnit], count: int) -> list[GpuUnit]:
 
 
 def _sharers(unit: GpuUnit, sharing: int) -> int:
-    """Sessions that may hold a GPU: fewer than the operator allows where it has not the memory."""
+    """Sessions that may hold a GPU: fewer than the operator allows if it has too little memory."""
     return max(1, min(sharing, unit.memory_mb // (_CONTEXT_MB + _LEAST_MB)))

@@ -22,16 +22,16 @@ log = structlog.get_logger()
 
 
 class NoDeviceAvailable(Exception):
-    """The operator wants real devices only, and there is none for this session. ``str()`` says why."""
+    """The operator requires real devices, and none is available for this session. ``str()`` says why."""
 
 
 class DevicePool:
-    """Used from the node's event loop.
+    """The node's devices. Use it only from the node's event loop.
 
     Args:
-        mode: whether real devices are given, and whether stand-ins may take their place.
+        mode: whether sessions get real devices, and whether simulated ones may replace them.
         sharing: sessions that may hold one GPU.
-        found: what there is.
+        found: the usable devices.
     """
 
     def __init__(self, mode: DeviceMode, sharing: int, found: UsableDevices) -> None:
@@ -42,7 +42,7 @@ class DevicePool:
 
     @classmethod
     def of_this_machine(cls, mode: DeviceMode, sharing: int) -> DevicePool:
-        """Look at the machine, unless everything is simulated anyway. Takes a second for each GPU, none without."""
+        """Discover this machine's devices, unless all devices are simulated. Takes about a second for each GPU."""
         found = usable_devices(discover()) if mode != "simulate" else UsableDevices()
         for sentence in found.unusable:
             log.warning("accelerator cannot be used", why=sentence)
@@ -58,10 +58,10 @@ class DevicePool:
         return isinstance(would, DeviceAllocation) and would.tpu is not None
 
     def take(self, topology: str) -> DeviceAllocation | None:
-        """Devices for one session, held until they are given back; None if it shall simulate them.
+        """Take devices for one session, until ``give_back``; returns None if it simulates its devices.
 
         Raises:
-            NoDeviceAvailable: it must not simulate them, and there are none.
+            NoDeviceAvailable: it may not simulate them, and none is available.
         """
         parsed = Topology.parse(topology)
         match allocate(self._mode, parsed, self.found, self._held, self._sharing):
@@ -75,5 +75,5 @@ class DevicePool:
         return None
 
     def give_back(self, allocation: DeviceAllocation) -> None:
-        """A session that had them has ended."""
+        """Return the devices of a session that has ended."""
         self._held.subtract(allocation.holds)

@@ -1,7 +1,7 @@
-"""Looks for real accelerators: ``python -m runners.devices.discovery`` prints a ``allocation.HardwareListing`` as JSON.
+"""Finds real accelerators: ``python -m runners.devices.discovery`` prints an ``allocation.HardwareListing`` as JSON.
 
-NVML is asked, in a process of its own that ends at once: neither the supervisor nor a zygote ever opens a GPU, and CUDA
-is initialised by nobody. Without a trace of an accelerator under ``/dev`` not even that process is started.
+It queries NVML in a separate, short-lived process: neither the supervisor nor a zygote ever opens a GPU, and nothing
+initializes CUDA. If ``/dev`` shows no accelerator, that process is not even started.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from runners.devices.allocation import GpuCard, HardwareListing, MigInstance
 _MiB = 1024 * 1024
 _PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/*", "accel[0-9]*", "vfio/*")
 _PATIENCE_S = 30.0
-"""A driver that has to start its GPUs first takes seconds for each."""
+"""A driver that has to start its GPUs first takes seconds for each one."""
 _TPU_FILES = ("/run/tpu-env", "/home/tpu-env", "/tmp/tpu-env")  # noqa: S108 - only read, as TPU VMs write it
 _LIBTPU = ("/usr/lib/libtpu.so", "/lib/libtpu.so")
-"""Where a TPU VM's image has it, if Python's package does not."""
+"""Where a TPU VM's image has libtpu, if no Python package provides it."""
 _TPU_FACTS = ("bus/pci", "class/accel", "class/vfio", "class/vfio-dev", "kernel/iommu_groups", "devices/pci*")
 """Below ``/sys``: lists of devices, and the folders that their links lead to."""
 _FOR_OTHERS = 0o006
@@ -33,7 +33,7 @@ _TPU_TYPE = re.compile(r"^\s*ACCELERATOR_TYPE\s*[:=]\s*['\"]?([a-z0-9-]{2,32})['
 
 
 def discover() -> HardwareListing:
-    """What this machine has; a failed look is a listing with its ``trouble``."""
+    """List this machine's accelerators; a failure is reported in the listing's ``trouble``."""
     nodes = _nodes()
     if not nodes:
         return HardwareListing()
@@ -76,7 +76,7 @@ def _look() -> HardwareListing:
 
 
 def _cards() -> tuple[GpuCard, ...]:
-    """All GPUs, by NVML. Raises ImportError without its Python package, and what that raises."""
+    """List all GPUs with NVML. Raises ImportError without its Python package, and whatever that package raises."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -110,7 +110,7 @@ def _instances(nvml: Any, handle: Any, minor: int) -> tuple[MigInstance, ...]:
         try:
             part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
         except (nvml.NVMLError_NotFound, nvml.NVMLError_InvalidArgument):
-            continue  # fewer were cut than could be
+            continue  # not every possible instance exists
         gpu, compute = nvml.nvmlDeviceGetGpuInstanceId(part), nvml.nvmlDeviceGetComputeInstanceId(part)
         folder = f"gpu{minor}/mig/gi{gpu}"
         found.append(
@@ -125,7 +125,7 @@ def _instances(nvml: Any, handle: Any, minor: int) -> tuple[MigInstance, ...]:
 
 
 def _cap(name: str) -> int:
-    """The minor number of the node that opens an instance. Raises OSError, or ValueError where the file has none."""
+    """Read the minor number of an instance's device node. Raises OSError, or ValueError if the file has none."""
     said = Path("/proc/driver/nvidia/capabilities", name).read_text()
     number = re.search(r"DeviceFileMinor:\s*(\d+)", said)
     if number is None:
@@ -134,7 +134,7 @@ def _cap(name: str) -> int:
 
 
 def _tpu() -> str:
-    """The accelerator type of a TPU VM, from its environment or the file that its agent writes."""
+    """Read the accelerator type of a TPU VM from its environment or from the file that its agent writes."""
     if name := os.environ.get("TPU_ACCELERATOR_TYPE", ""):
         return name
     for file in map(Path, _TPU_FILES):
@@ -155,7 +155,7 @@ def _has_tpu_software() -> bool:
 
 
 def _tpu_library() -> str:
-    """Where libtpu lies; a session sees Python's packages and the system's libraries."""
+    """Find libtpu. A session sees Python's packages and the system's libraries."""
     places = list(map(Path, _LIBTPU))
     with contextlib.suppress(PackageNotFoundError):
         places.insert(0, Path(str(distribution("libtpu").locate_file("libtpu/libtpu.so"))))
@@ -167,7 +167,7 @@ def _tpu_facts() -> tuple[str, ...]:
 
 
 def _closed(nodes: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that only root, or a group, may open: a session is in no group."""
+    """Filter the nodes that only root or a group may open: sessions are in no group."""
     return tuple(node for node in nodes if Path("/dev", node).stat().st_mode & _FOR_OTHERS != _FOR_OTHERS)
 
 

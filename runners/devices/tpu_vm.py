@@ -1,7 +1,7 @@
-"""A TPU VM that is one whole machine: what it has, whether a session can be given it, and what libtpu reads then. Pure.
+"""A single-machine TPU VM: its types, whether a session can use it, and the environment for libtpu. Pure.
 
-libtpu, the library that drives a TPU, asks the cloud's metadata server what machine it is on. A session has no network,
-so its environment says it: the same variables that a pod on Kubernetes is given.
+libtpu, the library that drives a TPU, asks the cloud's metadata server which machine it is on. A session has no
+network, so environment variables tell it, the same ones that a Kubernetes pod gets.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class TpuType:
     """One accelerator type."""
 
     cores: int
-    """What TensorFlow counts."""
+    """The number of cores that TensorFlow counts."""
     chips: str
-    """How they lie, as in ``2,2,1``."""
+    """The arrangement of the chips, such as ``2,2,1``."""
     pluggable: bool = False
-    """TensorFlow takes libtpu as a plug-in of its own; for the older ones it is built in."""
+    """Whether TensorFlow loads libtpu as a plug-in; support for older types is built in."""
 
 
 TPU_TYPES: Mapping[str, TpuType] = {
@@ -33,28 +33,28 @@ TPU_TYPES: Mapping[str, TpuType] = {
     "v6e-4": TpuType(4, "2,2,1", pluggable=True),
     "v6e-8": TpuType(8, "2,4,1", pluggable=True),
 }
-"""By the accelerator type that the machine names."""
+"""By accelerator type."""
 
 _PINNED_MB = 1024
-"""Host memory that a driver behind ``/dev/vfio`` locks at the least."""
+"""The least host memory, in MB, that a driver behind ``/dev/vfio`` locks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tpu:
-    """A TPU that a session can be given."""
+    """A TPU that a session can use."""
 
     kind: str
     """Its accelerator type, a key of ``TPU_TYPES``."""
     nodes: tuple[str, ...]
     """Device nodes below ``/dev``."""
     library: str
-    """Where libtpu lies."""
+    """The path of libtpu."""
     facts: tuple[str, ...] = ()
     """Folders below ``/sys`` in which libtpu finds the chips."""
 
     @property
     def cores(self) -> int:
-        """What TensorFlow counts."""
+        """The number of cores that TensorFlow counts."""
         return TPU_TYPES[self.kind].cores
 
 
@@ -66,34 +66,34 @@ def is_device_node(name: str) -> bool:
 def why_unusable(
     kind: str, nodes: tuple[str, ...], *, software: bool, library: str, closed: tuple[str, ...], pinned_mb: int | None
 ) -> str:
-    """Why sessions cannot have a TPU that is there, and what to do; empty if they can.
+    """Explain why sessions cannot use this machine's TPU, and what to do; empty if they can.
 
     Args:
         kind: its accelerator type.
         nodes: its device nodes.
         software: whether the TensorFlow installed here can drive a TPU.
-        library: where libtpu lies, empty if it is missing.
-        closed: device nodes that a plain user may not open.
-        pinned_mb: how much memory a process here may lock, None for any amount.
+        library: the path of libtpu; empty if it is missing.
+        closed: device nodes that an unprivileged user may not open.
+        pinned_mb: how much memory a process here may lock; None for any amount.
     """
     if kind not in TPU_TYPES:
-        return "Lockstep knows only TPU VMs that are one whole machine"
+        return "Lockstep supports only TPU VMs that are a single whole machine"
     if not software:
-        return "the TensorFlow installed here cannot drive it; install tensorflow-tpu in its place"
+        return "the installed TensorFlow cannot drive it; install tensorflow-tpu instead"
     if not library:
-        return "libtpu is missing; install it beside tensorflow-tpu: pip install libtpu"
+        return "libtpu is missing; install it with: pip install libtpu"
     if shut := [node for node in nodes if node in closed]:
-        return f"sessions may not open /dev/{shut[0]}; as root: chmod a+rw {' '.join(f'/dev/{node}' for node in shut)}"
+        return f"sessions cannot open /dev/{shut[0]}; as root: chmod a+rw {' '.join(f'/dev/{node}' for node in shut)}"
     if pinned_mb is not None and pinned_mb < _PINNED_MB and any(node.startswith("vfio/") for node in nodes):
         return (
-            f"its driver locks memory, and the runner may lock {pinned_mb} MB: "
+            f"its driver locks memory, and the runner may lock only {pinned_mb} MB: "
             "start it with LimitMEMLOCK=infinity under systemd, --ulimit memlock=-1 under Docker"
         )
     return ""
 
 
 def environment(tpu: Tpu) -> tuple[tuple[str, str], ...]:
-    """What libtpu and TensorFlow read of it."""
+    """The environment variables that tell libtpu and TensorFlow about it."""
     shape = TPU_TYPES[tpu.kind]
     plug = (("NEXT_PLUGGABLE_DEVICE_USE_C_API", "true"), ("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", tpu.library))
     return (

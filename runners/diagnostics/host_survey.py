@@ -1,6 +1,6 @@
-"""What this machine offers, found out by trying: ``python -m runners.diagnostics.host_survey`` prints it as JSON.
+"""Surveys this machine by trying things out: ``python -m runners.diagnostics.host_survey`` prints JSON.
 
-A process of its own, for it leaves its namespaces on the way. It needs no settings and no TensorFlow, so it also works
+It runs as a separate process because it leaves its namespaces. It needs no settings and no TensorFlow, so it also works
 where a runner cannot start.
 """
 
@@ -31,13 +31,13 @@ from runners.wire.protocol import Capability, HostSurvey
 
 _NOBODY = 65_534
 _OLDEST_LINUX = (5, 12)
-"""The first with mount_setattr, which makes what a session sees read only."""
+"""The first with mount_setattr, which makes the mounts that a session sees read-only."""
 _CAP_SYS_ADMIN = 1 << 21
 _LSM = "Add it to the security modules at boot: lsm=landlock,…"
 
 
 def survey() -> HostSurvey:
-    """Look at the machine. Changes nothing but, in children, their own namespaces."""
+    """Survey the machine. Changes nothing except the namespaces of its own child processes."""
     looks = (
         _kernel,
         _user,
@@ -69,7 +69,7 @@ def _kernel() -> Capability:
 
 def _user() -> Capability:
     if os.geteuid():
-        return Capability(name="user", good=True, detail=f"uid {os.geteuid()}, a plain user")
+        return Capability(name="user", good=True, detail=f"uid {os.geteuid()}, an unprivileged user")
     able = bool(int(inspect_process(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN)
     detail = "root; sandboxes still run as an ordinary user" + ("" if able else "; without CAP_SYS_ADMIN")
     means = "Bubblewrap may fail as this root. If the runner does not start, start it as an ordinary user."
@@ -78,7 +78,8 @@ def _user() -> Capability:
 
 def _container() -> Capability:
     sign = container_evidence()
-    return Capability(name="container", good=True, detail=f"in one, says {sign}" if sign else "no sign of one")
+    detail = f"in a container, according to {sign}" if sign else "no sign of one"
+    return Capability(name="container", good=True, detail=detail)
 
 
 def _user_namespaces() -> Capability:
@@ -87,7 +88,7 @@ def _user_namespaces() -> Capability:
     return Capability(
         name="user namespaces",
         good=not trouble,
-        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "an ordinary user may create them",
+        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "unprivileged users may create them",
         means=(
             "No sandbox can be created. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile "
             "that allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container "
@@ -130,7 +131,7 @@ def _seccomp() -> Capability:
     filters = "Seccomp:" in _read(Path("/proc/self/status"))
     try:
         compile_filters()
-        detail = "the kernel filters system calls, libseccomp is there" if filters else "the kernel has no filters"
+        detail = "system call filters work, and libseccomp is installed" if filters else "no filters in the kernel"
     except RuntimeError as e:
         filters, detail = False, str(e)
     means = "No sandbox can be created. As root: apt-get install libseccomp2; the kernel needs CONFIG_SECCOMP_FILTER."
@@ -139,7 +140,7 @@ def _seccomp() -> Capability:
 
 def _landlock() -> Capability:
     found = linux.landlock_abi()
-    means = f"The isolation layers hold with one fewer. {_LSM}"
+    means = f"Sessions have one isolation layer less. {_LSM}"
     return Capability(
         name="Landlock", good=found > 0, detail=f"version {found}" if found else "not available", means=means
     )
@@ -158,7 +159,7 @@ def _cgroups() -> Capability:
 
 
 _NO_CGROUP = (
-    "Memory is only watched, rlimits limit processes, and CPU time is not divided. Start the runner as root, or under "
+    "Memory is only polled, rlimits limit processes, and CPU time is not divided. Start the runner as root, or under "
     "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
     "limits hold for all sessions together."
 )
@@ -167,7 +168,7 @@ _NO_CGROUP = (
 def _bubblewrap() -> Capability:
     path = shutil.which("bwrap")
     if not path:
-        means = "No outer sandbox, but in a container that is one. As root: apt-get install bubblewrap."
+        means = "There is no outer sandbox unless the container is one. As root: apt-get install bubblewrap."
         return Capability(name="bubblewrap", good=False, detail="not found", means=means)
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
     return Capability(name="bubblewrap", good=True, detail=f"{path}, version {said[-1] if said else 'unknown'}")
@@ -189,18 +190,18 @@ def _accelerators() -> Capability:
 
 
 def accelerators(listing: HardwareListing, mode: str) -> Capability:
-    """What was found, whether sessions get it, and what to do about what they cannot get. Pure."""
+    """Describe the accelerators found, whether sessions get them, and what to do if they cannot. Pure."""
     found = usable_devices(listing)
     names = [f"{count} x {name}" for name, count in Counter(unit.name for unit in found.gpus).items()]
     if found.tpu:
         names.append(f"TPU {found.tpu.kind}, a tpu:{found.tpu.cores}")
     serves = {"gpu": bool(found.gpus), "tpu": bool(found.tpu)}.get(mode, True)
     if mode == "simulate":
-        follows = "sessions simulate theirs"
+        follows = "sessions use simulated devices"
     elif not serves:
         follows = f"sessions that ask for a {mode.upper()} are refused"
     else:
-        follows = "sessions get them while they are free" if names else "sessions simulate theirs"
+        follows = "sessions get them while they are free" if names else "sessions use simulated devices"
     detail = f"{', '.join(names) or 'none found'}; {_DEVICES}={mode}: {follows}"
     means = ". ".join(found.unusable) or f"No real device was found; {_DEVICES}=auto simulates instead."
     return Capability(name="accelerators", good=serves and not found.unusable, detail=detail, means=means)
@@ -224,15 +225,15 @@ def _python() -> Capability:
     )
 
 
-# --- trying -----------------------------------------------------------------------------------------------------
+# --- trials -----------------------------------------------------------------------------------------------------
 
 
 def _tried(work: Callable[[], object]) -> str:
-    """What went wrong when a plain user did it in a child, or nothing."""
+    """Do ``work`` as an unprivileged user in a child process; returns the error, or an empty string."""
 
     def as_plain_user() -> None:
         if os.geteuid() == 0:
-            with contextlib.suppress(PermissionError):  # root without the right to change: then as it is
+            with contextlib.suppress(PermissionError):  # root without the right to switch users: stay as it is
                 os.setgroups([])
                 os.setresgid(_NOBODY, _NOBODY, _NOBODY)
                 os.setresuid(_NOBODY, _NOBODY, _NOBODY)
@@ -244,7 +245,7 @@ def _tried(work: Callable[[], object]) -> str:
 
 
 def _in_a_child(work: Callable[[], object]) -> int:
-    """Do it in a forked process; returns the number of the error, 0 for none."""
+    """Do ``work`` in a forked process; returns its errno, or 0."""
     child = os.fork()
     if not child:
         number = errno.EIO

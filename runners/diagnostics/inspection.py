@@ -1,4 +1,4 @@
-"""What the operating system says about a sandbox, read from outside: ``/proc`` and the cgroup's own files.
+"""Reads from outside what the operating system says about a sandbox: ``/proc`` and the cgroup's files.
 
 Nothing here relies on what the sandbox was meant to be; ``runners.diagnostics.isolation_checks`` judges what was
 observed. What cannot be read (another user's process, a covered ``/proc``) is left empty, and an empty fact never
@@ -29,7 +29,7 @@ _CONTAINER_SIGNS = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kuber
 _IDLE_TUNNELS = frozenset(
     {"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"}
 )
-"""Devices that some kernels put, switched off and with nothing behind them, into every network namespace."""
+"""Network devices, down and unconnected, that some kernels put into every network namespace."""
 _PATIENCE_S = 30.0
 _LOOK_EVERY_S = 0.01
 
@@ -47,16 +47,16 @@ class MountEntry(_Observation):
 
     point: str
     root: str = "/"
-    """The part of its file system that is mounted: ``/null`` for a device alone."""
+    """The mounted part of its file system: ``/null`` for a single device."""
     kind: str
     options: frozenset[str]
-    """Of this mount: ``ro``, ``nosuid``, …"""
+    """Options of this mount: ``ro``, ``nosuid``, …"""
     size: str = ""
-    """As a tmpfs was given it: ``size=524288k,nr_inodes=32768``."""
+    """Options of the file system, such as ``size=524288k,nr_inodes=32768`` of a tmpfs."""
 
 
 class InspectedProcess(_Observation):
-    """One process. Keys are the kernel's own words."""
+    """One process. Keys are the kernel's own names."""
 
     status: dict[str, str] = {}
     namespaces: dict[str, str] = {}
@@ -65,16 +65,16 @@ class InspectedProcess(_Observation):
     """``Max processes`` to the soft limit, in the unit of the file."""
     mounts: tuple[MountEntry, ...] = ()
     interfaces: tuple[str, ...] = ()
-    """Network interfaces where this process is, but those that lead nowhere in any namespace."""
+    """Network interfaces in its namespace, except the unconnected ones that every namespace has."""
     uid_map: str = ""
     cgroups: dict[str, str] = {}
-    """Controller to path; the empty name is version 2's."""
+    """Controller to path; the empty name stands for version 2."""
     hidden: bool = False
-    """Not dumpable: others of the same user can neither read nor write its memory."""
+    """Not dumpable: other processes of the same user can neither read nor write its memory."""
 
 
 class SandboxInspection(_Observation):
-    """A sandbox with a kernel in it, all that stands around it, and what its cgroup's files hold."""
+    """A sandbox with a kernel in it, the processes around it, and the content of its cgroup's files."""
 
     supervisor: InspectedProcess
     zygote: InspectedProcess
@@ -83,28 +83,28 @@ class SandboxInspection(_Observation):
     group: dict[str, str] = {}
     """The limits in the files of the kernel's own cgroup, without line endings."""
     around: dict[str, str] = {}
-    """The same of the supervisor's group: for all sessions together, itself and other programs in it."""
+    """The limits of the supervisor's group, which hold for everything in it: all sessions, itself, other programs."""
     container: str = ""
-    """What says that the supervisor lives in a container."""
+    """The evidence that the supervisor runs in a container; empty if there is none."""
     landlock: int = 0
-    """The version of Landlock's interface that PID 1 says it has applied; 0 for none."""
+    """The Landlock ABI version that PID 1 reports to have applied; 0 for none."""
 
 
 async def inspect_sandbox(init: int, landlock: int = 0) -> SandboxInspection:
-    """Look at a sandbox.
+    """Inspect a sandbox.
 
     Args:
-        init: the number of its PID 1, which was just told to start a kernel; waited for, half a minute at most.
-        landlock: what PID 1 said of it; the system shows it nowhere.
+        init: the host's process ID of its PID 1, which is starting a kernel; waits for that at most half a minute.
+        landlock: the version that PID 1 reported; the system does not show it anywhere.
 
     Raises:
-        InspectionFailed: PID 1 or its kernel has ended, or the kernel did not come.
+        InspectionFailed: PID 1 or its kernel has ended, or the kernel did not start.
     """
     kernel = await _kernel_of(init)
     at_init, at_supervisor = inspect_process(init), inspect_process(os.getpid())
     at_kernel = inspect_process(kernel) if kernel else InspectedProcess()
     if not (at_init.status and at_kernel.status):
-        raise InspectionFailed("the first sandbox has no kernel to inspect: it did not start, or it was ended")
+        raise InspectionFailed("the first sandbox has no kernel to inspect: it did not start, or it has ended")
     return SandboxInspection(
         supervisor=at_supervisor,
         zygote=inspect_process(int(at_init.status.get("PPid", 0))),
@@ -118,7 +118,7 @@ async def inspect_sandbox(init: int, landlock: int = 0) -> SandboxInspection:
 
 
 async def _kernel_of(init: int) -> int | None:
-    """The first child of PID 1 once it can be looked at: a moment after its fork it still hides as PID 1 does."""
+    """The first child of PID 1 once it can be inspected: right after its fork it is still hidden, like PID 1."""
     give_up_at = time.monotonic() + _PATIENCE_S
     kernel = None
     while time.monotonic() < give_up_at:
@@ -146,12 +146,12 @@ def inspect_process(pid: int) -> InspectedProcess:
 
 
 def container_evidence() -> str:
-    """What says that this process lives in a container, or nothing."""
+    """The evidence that this process runs in a container; empty if there is none."""
     return next((sign for sign in _CONTAINER_SIGNS if Path(sign).exists()), "")
 
 
 def parse_mount(line: str) -> MountEntry:
-    """One line of ``/proc/PID/mountinfo``, as proc(5) describes it."""
+    """Parse one line of ``/proc/PID/mountinfo``, as proc(5) describes it."""
     before, _, after = line.partition(" - ")
     root, point, options = before.split()[3:6]
     kind, _source, *rest = after.split()
@@ -187,13 +187,13 @@ def _cgroups(lines: list[str]) -> dict[str, str]:
 
 
 def _group(kernel: dict[str, str], supervisor: dict[str, str]) -> dict[str, str]:
-    """What the files of the kernel's group say; a group that it shares with the supervisor is not its own."""
+    """Read the limits of the kernel's group; a group that it shares with the supervisor does not count."""
     own = {name: path for name, path in kernel.items() if path != supervisor.get(name)}
     return {file: text for folder, file in _files(own) if (text := _text(folder / file))}
 
 
 def _around(supervisor: dict[str, str]) -> dict[str, str]:
-    """What the files of the supervisor's own group say. A container shows that group as the root of all."""
+    """Read the limits of the supervisor's own group, which a container shows as the root of the hierarchy."""
     found = {}
     for folder, file in _files(supervisor):
         if text := _text(folder / file) or _text(CGROUPS / file) or _text(CGROUPS / _controller_of(file) / file):
@@ -206,7 +206,7 @@ def _controller_of(file: str) -> str:
 
 
 def _files(groups: dict[str, str]) -> Iterator[tuple[Path, str]]:
-    """(folder, file) of each limit that may be written for these groups, of either version."""
+    """Yield (folder, file) of each limit that these groups may have, in either cgroup version."""
     for controller, files in _GROUP_FILES.items():
         for name in (controller, ""):
             if name in groups:
@@ -221,7 +221,7 @@ def _text(file: Path) -> str:
 
 
 def _hidden(pid: int) -> bool:
-    """The files of a process that is not dumpable belong to another than the process itself."""
+    """Whether a process is not dumpable: its files in ``/proc`` then have an owner other than its own user."""
     try:
         owner = Path(f"/proc/{pid}/environ").stat().st_uid
         return owner != Path(f"/proc/{pid}").stat().st_uid

@@ -18,7 +18,7 @@ UNSAFE_MESSAGE = (
     "No code is run here: untrusted users can reach this server, and an isolation layer around their code is missing. "
     "The operator can run 'lockstep doctor' for details."
 )
-"""For whoever asked for a run."""
+"""The message for a learner who presses Run."""
 
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 _OWN_KINDS = frozenset({"tmpfs", "devpts", "proc", "mqueue"})
@@ -31,12 +31,12 @@ _NAMESPACES_REFUSED = (
 
 
 def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: str) -> list[Safeguard]:
-    """List every isolation layer and limit, and whether it is in force.
+    """Check every isolation layer and limit.
 
     Args:
-        sight: a sandbox as it was seen.
-        settings: the runner's; only what the operator declared about the outer sandbox is used.
-        outer: the outer sandbox that the zygote was started in, ``bubblewrap`` or ``none``.
+        sight: an inspected sandbox.
+        settings: the runner's settings; only the operator's declaration about the outer sandbox is used.
+        outer: the outer sandbox in which the zygote was started, ``bubblewrap`` or ``none``.
     """
     return [
         _bubblewrap(sight) if outer == "bubblewrap" else _container(sight, asserted=settings.outer_sandbox == "none"),
@@ -57,17 +57,17 @@ def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: s
 
 
 def find_gaps(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
-    """What untrusted code is not safe without and what is not in force, whether or not that stops a run."""
+    """Filter the safeguards that untrusted code needs and that are not in force, whether or not that stops a run."""
     return [safeguard for safeguard in safeguards if safeguard.is_gap]
 
 
 def missing_essentials(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
-    """The essential ones that are not in force."""
+    """Filter the essential safeguards that are not in force."""
     return [safeguard for safeguard in safeguards if safeguard.essential and not safeguard.in_force]
 
 
 def why_unsafe(safeguards: Iterable[Safeguard], settings: RunnerSettings) -> str:
-    """Why this runner must not run any code, as a sentence for its operator; empty if it may."""
+    """Tell the operator in a sentence why this runner must not run any code; empty if it may."""
     gaps = missing_essentials(safeguards)
     if not settings.untrusted_users or not gaps or settings.unsafe_runner == ACCEPTANCE:
         return ""
@@ -80,7 +80,7 @@ def why_unsafe(safeguards: Iterable[Safeguard], settings: RunnerSettings) -> str
 
 _NO_OUTER_SANDBOX = (
     "A bug in the sandbox setup would expose this machine. As root: apt-get install bubblewrap; then restart the "
-    "runner. In a container of its own, without a network: LOCKSTEP_OUTER_SANDBOX=none, as a plain user; a runner "
+    "runner. In its own container without a network: LOCKSTEP_OUTER_SANDBOX=none, as an unprivileged user; a runner "
     "started as root needs bubblewrap."
 )
 
@@ -100,18 +100,19 @@ def _container(sight: SandboxInspection, *, asserted: bool) -> Safeguard:
         return Safeguard(name="outer sandbox", in_force=False, detail=detail, essential=True, means=_NO_OUTER_SANDBOX)
     me = sight.supervisor
     checks = {
-        "no sign of a container": bool(sight.container),
-        "it is root": _outside_uid(me) not in ("", "0"),
-        f"it reaches a network ({', '.join(me.interfaces)})": me.interfaces == ("lo",),
+        "there is no sign of a container": bool(sight.container),
+        "the runner is root": _outside_uid(me) not in ("", "0"),
+        f"it has a network ({', '.join(me.interfaces)})": me.interfaces == ("lo",),
         "it has capabilities": not _capabilities(me, ("CapPrm", "CapEff", "CapBnd")),
         "it may gain privileges": me.status.get("NoNewPrivs") == "1",
-        "no seccomp filter": me.status.get("Seccomp") == "2",
+        "it has no seccomp filter": me.status.get("Seccomp") == "2",
     }
     wrong = [what for what, fine in checks.items() if not fine]
     found = f"container ({sight.container}), no network, uid {_outside_uid(me)}, no capabilities, a seccomp filter"
     means = (
-        "LOCKSTEP_OUTER_SANDBOX=none declares that a container isolates the runner; none does. Start the runner as in "
-        "docker-compose.yml: a plain user, network_mode none, cap_drop ALL, no-new-privileges, a seccomp profile."
+        "LOCKSTEP_OUTER_SANDBOX=none declares that a container isolates the runner, but none does. Start it "
+        "as in docker-compose.yml: an unprivileged user, network_mode none, cap_drop ALL, no-new-privileges, a seccomp "
+        "profile."
     )
     detail = f"a container was declared as the outer sandbox, but: {'; '.join(wrong)}" if wrong else found
     return Safeguard(name="outer sandbox", in_force=not wrong, detail=detail, essential=True, means=means)
@@ -141,19 +142,19 @@ def _own_root(sight: SandboxInspection) -> Safeguard:
         detail = f"it can write to {', '.join(foreign)}"
     else:
         files = sum(m.kind not in _OWN_KINDS for m in kernel.mounts)
-        detail = f"a root of its own; {files} folders and files of the host, read only" if own else "the host's root"
+        detail = f"a root of its own; {files} folders and files of the host, read-only" if own else "the host's root"
     return _namespace("mount namespace", own and not foreign and _apart(kernel, sight.supervisor, "mnt"), detail)
 
 
 def _is_own(mount: MountEntry) -> bool:
-    """A folder that goes with the session, or one of the devices that hold nothing, wherever that is put."""
+    """Whether a mount is private to the session, or is one of the devices that store nothing."""
     return mount.kind in _OWN_KINDS or (mount.kind == "devtmpfs" and mount.root in _HARMLESS_DEVICES)
 
 
 def _pid_namespace(sight: SandboxInspection) -> Safeguard:
     depth = [len(p.status.get("NSpid", "").split()) for p in (sight.kernel, sight.supervisor)]
     first = sight.init.status.get("NSpid", "").split()[-1:] == ["1"]
-    detail = "sees and signals only itself" if depth[0] > depth[1] else "sees the processes of others"
+    detail = "sees and signals only its own processes" if depth[0] > depth[1] else "sees other processes"
     return _namespace("PID namespace", depth[0] > depth[1] > 0 and first, detail)
 
 
@@ -178,7 +179,7 @@ def _namespace(name: str, in_force: bool, detail: str) -> Safeguard:
 
 def _plain_user(sight: SandboxInspection) -> Safeguard:
     uids = {uid for process in (sight.init, sight.kernel) for uid in process.status.get("Uid", "0").split()}
-    means = "Code that leaves its session is root. Start the runner as an ordinary user, or report this as a bug."
+    means = "Code that escapes its session is root. Start the runner as an unprivileged user, or report this as a bug."
     detail = f"uid {', '.join(sorted(uids))} outside"
     return Safeguard(name="plain user", in_force="0" not in uids, detail=detail, essential=True, means=means)
 
@@ -186,7 +187,7 @@ def _plain_user(sight: SandboxInspection) -> Safeguard:
 def _no_capabilities(sight: SandboxInspection) -> Safeguard:
     held = [f"{name} {value}" for p in (sight.init, sight.kernel) for name, value in _capabilities(p, _CAPABILITIES)]
     detail = f"PID 1 and kernel hold {'; '.join(held)}" if held else "PID 1 and kernel hold none and can gain none"
-    means = "Code has rights over its mounts and network, which kernel exploits start from. Report this as a bug."
+    means = "Code has rights over its mounts and network, where kernel exploits start. Report this as a bug."
     return Safeguard(name="no capabilities", in_force=not held, detail=detail, essential=True, means=means)
 
 
@@ -200,7 +201,7 @@ def _no_new_privileges(sight: SandboxInspection) -> Safeguard:
 def _seccomp(sight: SandboxInspection) -> Safeguard:
     modes = [process.status.get("Seccomp", "?") for process in (sight.init, sight.kernel)]
     means = (
-        "All of the kernel's system calls can be attacked. As root: apt-get install libseccomp2; the kernel needs "
+        "Code can attack every system call of the kernel. As root: apt-get install libseccomp2; the kernel needs "
         "CONFIG_SECCOMP_FILTER."
     )
     detail = "a filter in PID 1 and kernel" if modes == ["2", "2"] else f"mode {' and '.join(modes)}, not 2"
@@ -210,7 +211,7 @@ def _seccomp(sight: SandboxInspection) -> Safeguard:
 def _hidden_init(sight: SandboxInspection) -> Safeguard:
     hidden = sight.init.hidden
     means = "Code can rewrite the process that reports to the supervisor. Report this as a bug."
-    detail = f"the memory of PID 1 is {'closed' if hidden else 'open'} to the code"
+    detail = f"code {'cannot' if hidden else 'can'} access the memory of PID 1"
     return Safeguard(name="hidden PID 1", in_force=hidden, detail=detail, essential=True, means=means)
 
 
@@ -219,7 +220,7 @@ def _landlock(sight: SandboxInspection) -> Safeguard:
         "Only the mount namespace isolates files. Linux 5.19 or later has Landlock if it is listed among the "
         "security modules at boot: lsm=landlock,…"
     )
-    detail = f"version {sight.landlock}, says PID 1" if sight.landlock else "not applied"
+    detail = f"version {sight.landlock}, according to PID 1" if sight.landlock else "not applied"
     return Safeguard(name="Landlock", in_force=sight.landlock > 0, detail=detail, means=means)
 
 
@@ -229,25 +230,25 @@ def _own_proc(sight: SandboxInspection) -> Safeguard:
         "Nothing leaks, but ps, psutil and /proc/self do not work in a session. In a container: security_opt "
         "systempaths=unconfined (Compose 2.15 or later)."
     )
-    detail = "a fresh one" if fresh else "an empty one: the machine's own is partly covered"
+    detail = "a fresh one" if fresh else "an empty one: the machine's /proc is partly covered"
     return Safeguard(name="own /proc", in_force=fresh, detail=detail, means=means)
 
 
-# --- reading what was seen --------------------------------------------------------------------------------------
+# --- reading the inspection --------------------------------------------------------------------------------------
 
 
 def _apart(one: InspectedProcess, other: InspectedProcess, namespace: str) -> bool:
-    """Whether two processes are known to live in different namespaces; what cannot be read is not known."""
+    """Whether two processes are known to be in different namespaces; unreadable ones do not count."""
     assert namespace in NAMESPACES
     mine, theirs = one.namespaces.get(namespace), other.namespaces.get(namespace)
     return bool(mine and theirs and mine != theirs)
 
 
 def _outside_uid(process: InspectedProcess) -> str:
-    """The effective uid, or nothing if it is not known."""
+    """The effective uid; empty if unknown."""
     return [*process.status.get("Uid", "").split(), "", ""][1]
 
 
 def _capabilities(process: InspectedProcess, kinds: Sequence[str]) -> list[tuple[str, str]]:
-    """The sets that are not empty, or not known."""
+    """The capability sets that are not empty, or not known."""
     return [(kind, process.status.get(kind, "?")) for kind in kinds if process.status.get(kind, "?").strip("0")]

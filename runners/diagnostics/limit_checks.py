@@ -13,7 +13,7 @@ _FOLDERS = ("/tmp", "/home/learner", "/dev/shm")  # noqa: S108 - as a session se
 _MEASURED = frozenset({"memory_mb", "processes", "cpu_cores", "disk_mb", "inodes", "open_files", "file_mb"})
 """Fields of Limits that the operating system enforces; the supervisor keeps the others."""
 _NAMES = {
-    "run_s": "time of a run",
+    "run_s": "duration of a run",
     "cpu_s": "CPU time of a run",
     "output_mb": "output of a run",
     "output_mb_per_s": "output per second",
@@ -23,7 +23,7 @@ _NAMES = {
 _ENDLESS = 1 << 60
 """Bytes; version 1 writes a number larger than this where there is no limit."""
 _UNITS = (("_mb_per_s", "MiB/s"), ("_mb", "MiB"), ("_s", "s"))
-_ONLY_WATCHED = "only watched; memfd, sockets and page tables escape"
+_ONLY_WATCHED = "only polled; misses memfd, sockets and page tables"
 _DELEGATE = (
     "Delegate a cgroup to it: start it as root, or under systemd with Delegate=yes (systemd-run --user --scope "
     "-p Delegate=yes lockstep serve)"
@@ -46,10 +46,10 @@ def check_limits(sight: SandboxInspection, settings: RunnerSettings) -> list[Saf
 
 
 def _memory(sight: SandboxInspection, limits: Limits) -> Safeguard:
-    """A cgroup counts everything. A watch misses what no process has mapped, so code can take the machine's memory.
+    """Check the memory limit. A cgroup counts everything; polling misses memory that no process has mapped.
 
-    Without a cgroup that is reported, but it is not essential: Docker gives a container none that it may write, so
-    every installation with Compose would refuse all runs.
+    Without a cgroup, code can therefore take the machine's memory. That is reported but not essential: Docker gives a
+    container no writable cgroup, so every installation with Compose would refuse all runs.
     """
     written = sight.group.get("memory.max") or sight.group.get("memory.limit_in_bytes", "")
     swap = sight.group.get("memory.swap.max") == "0" or "memory.memsw.limit_in_bytes" in sight.group
@@ -59,7 +59,7 @@ def _memory(sight: SandboxInspection, limits: Limits) -> Safeguard:
         good = int(written) <= limits.memory_mb * MiB
         return _limit("memory", good, detail, reported=True, means=f"A session can take more. {_DELEGATE}.")
     means = (
-        f"Malicious code can take far more than the {limits.memory_mb:,} MiB of a session and end the sessions of "
+        f"Malicious code can take far more than a session's {limits.memory_mb:,} MiB and end the sessions of "
         f"others: let only people you trust run code. {_DELEGATE}. In a container, its own limit applies to all "
         "sessions together."
     )
@@ -67,7 +67,7 @@ def _memory(sight: SandboxInspection, limits: Limits) -> Safeguard:
 
 
 def _all_together(sight: SandboxInspection) -> list[Safeguard]:
-    """What a container or a systemd unit holds the whole runner to, where one does."""
+    """Check the limits that a container or a systemd unit sets for the whole runner, if any."""
     memory = sight.around.get("memory.max") or sight.around.get("memory.limit_in_bytes", "")
     pids = sight.around.get("pids.max", "")
     parts = [f"{int(memory) // MiB:,} MiB"] if memory.isdigit() and int(memory) < _ENDLESS else []
@@ -81,7 +81,7 @@ def _processes(sight: SandboxInspection, limits: Limits) -> Safeguard:
     if not written.isdigit():
         written, source = sight.kernel.rlimits.get("Max processes", ""), "RLIMIT_NPROC"
     good = written.isdigit() and int(written) <= limits.processes
-    means = f"One session can take every process number of the machine. {_DELEGATE}."
+    means = f"One session can use up the machine's process IDs. {_DELEGATE}."
     return _limit("processes", good, f"{written or 'unknown'} in a session; {source}", essential=True, means=means)
 
 
@@ -89,7 +89,7 @@ def _cpu_share(sight: SandboxInspection, limits: Limits) -> Safeguard:
     quota, _, period = sight.group.get("cpu.max", "").partition(" ")
     if not quota:
         quota, period = (sight.group.get(f"cpu.cfs_{name}_us", "") for name in ("quota", "period"))
-    means = f"One busy session slows the others down, and nothing worse. {_DELEGATE}."
+    means = f"One busy session can slow the others down. {_DELEGATE}."
     if not (quota.isdigit() and period.isdigit()):
         return _limit("CPU share", False, f"{limits.cpu_cores:g} cores requested; no cgroup", means=means)
     cores = int(quota) / int(period)
@@ -107,7 +107,7 @@ def _disk(sight: SandboxInspection, limits: Limits) -> list[Safeguard]:
     mounts = {mount.point: mount for mount in sight.kernel.mounts}
     sizes = [_option(mounts.get(folder), "size=") for folder in _FOLDERS]
     inodes = [_option(mounts.get(folder), "nr_inodes=") for folder in _FOLDERS]
-    means = "Files of a session can fill the memory. Report this as a bug."
+    means = "A session's files can fill the memory. Report this as a bug."
     good = all(sizes) and max(sizes) <= limits.disk_mb * MiB
     shown = " and ".join(f"{size // MiB:,}" for size in sorted(set(sizes)))
     detail = f"{shown} MiB in each of {', '.join(_FOLDERS)}; tmpfs, counted as memory"
@@ -119,7 +119,7 @@ def _disk(sight: SandboxInspection, limits: Limits) -> list[Safeguard]:
 
 
 def _option(mount: MountEntry | None, name: str) -> int:
-    """The number behind a tmpfs option, in bytes or pieces; 0 if there is none."""
+    """The value of a tmpfs option, in bytes or as a count; 0 if it is not set."""
     options = mount.size.split(",") if mount else []
     text = next((option.removeprefix(name) for option in options if option.startswith(name)), "0")
     factor = {"k": 1024, "m": MiB, "g": 1024 * MiB}.get(text[-1:], 1)
@@ -136,7 +136,7 @@ def _kept_by_the_supervisor(settings: RunnerSettings) -> list[Safeguard]:
     rows += [
         _limit("waiting runs", True, f"{settings.runs_per_session:,} in a session"),
         _limit(
-            "idle session", True, f"{settings.idle_s:,.12g} s; {settings.eviction_grace_s:,.12g} s while someone waits"
+            "idle session", True, f"{settings.idle_s:,.12g} s; {settings.eviction_grace_s:,.12g} s while somebody waits"
         ),
     ]
     return [row.model_copy(update={"detail": f"{row.detail}; the supervisor"}) for row in rows]

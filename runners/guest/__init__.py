@@ -1,1 +1,1 @@
-"""What lives inside a sandbox: PID 1 and the kernels it forks."""
+"""The code that runs inside a sandbox: PID 1 and the kernels it forks."""

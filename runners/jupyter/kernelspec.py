@@ -1,6 +1,6 @@
-"""Jupyter's list of kernels: which of them are Lockstep's, and adding and removing those.
+"""Installs, lists and removes Lockstep's kernels in Jupyter's list of kernels.
 
-Run as ``python -m runners.jupyter.kernelspec``; ``lockstep kernelspec`` hands over to it.
+Run as ``python -m runners.jupyter.kernelspec``; ``lockstep kernelspec`` calls it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def kernel_json(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path)
 
 
 def install(arguments: argparse.Namespace) -> None:
-    """Add one kernel, or the usual ones."""
+    """Install one kernel, or the default ones."""
     topology, keras = arguments.topology, arguments.keras
     chosen = [JupyterKernel(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(DEFAULT_KERNELS)
     if (arguments.name or arguments.title) and len(chosen) > 1:
@@ -64,7 +64,7 @@ def install(arguments: argparse.Namespace) -> None:
         print(f"{Path(where).name:24} {title}: {where}")
     if arguments.prefix:
         path = shlex.quote(str(Path(arguments.prefix, "share", "jupyter").absolute()))
-        print(f"To let a Jupyter from another environment find them: export JUPYTER_PATH={path}")
+        print(f"To let a Jupyter in another environment find them: export JUPYTER_PATH={path}")
 
 
 def installed() -> dict[str, dict[str, Any]]:
@@ -78,7 +78,7 @@ def installed() -> dict[str, dict[str, Any]]:
                 few = {key: provisioner["config"][key] for key in ("topology", "keras")}
                 found[name] = {"title": spec["display_name"], **few, "folder": folder}
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # another's kernel, or a broken one
+            continue  # not one of Lockstep's kernels, or a broken one
     return found
 
 
@@ -95,7 +95,7 @@ def list_(arguments: argparse.Namespace) -> None:
 
 
 def remove(arguments: argparse.Namespace) -> None:
-    """Remove kernels of Lockstep's, never another's."""
+    """Remove kernels of Lockstep, never any others."""
     kernels = installed()
     names = list(kernels) if arguments.all else arguments.names
     if arguments.all and not names:

@@ -1,7 +1,7 @@
-"""The client of a lease: takes a bare kernel from a supervisor and holds it for as long as it reads.
+"""The client of a lease: takes a bare kernel from a supervisor and holds it as long as it reads.
 
-Jupyter calls a provisioner from whatever loop is at hand, which may stand still between two calls. So these calls
-block, and a thread holds the lease.
+Jupyter calls a provisioner from an event loop that may not run between two calls. These calls therefore block, and a
+thread holds the lease.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _PAUSE_S = 0.2
 
 
 class LeaseRefused(RuntimeError):
-    """The supervisor gives no kernel, or takes this one back; ``str()`` says why."""
+    """The supervisor refuses a kernel, or takes this one back; ``str()`` says why."""
 
 
 class SupervisorUnreachable(LeaseRefused):
-    """Nobody answers at the supervisor's socket."""
+    """Nothing responds on the supervisor's socket."""
 
 
 class Lease:
-    """One kernel on loan. ``with`` is not needed: ``close`` it, or end the process."""
+    """One leased kernel. ``close`` ends the lease; so does the end of the process."""
 
     def __init__(self, socket: Path, told: KernelLease) -> None:
         self.socket = socket
@@ -45,10 +45,10 @@ class Lease:
 
     @classmethod
     def take(cls, socket: Path, spec: LeaseRequest) -> Self:
-        """Ask for a kernel; blocks until its sandbox is there.
+        """Request a kernel; blocks until its sandbox exists.
 
         Raises:
-            LeaseRefused: the node is full, or the machine makes no sandboxes.
+            LeaseRefused: the node is full, or the machine cannot create a sandbox.
         """
         answer = _send(socket, "POST", "/kernels", spec.model_dump_json())
         return cls(socket, KernelLease.model_validate_json(answer))
@@ -59,7 +59,7 @@ class Lease:
         return [Path(f"{self.told.ip}-{port}") for port in self.told.ports]
 
     def restart(self, spec: LeaseRequest) -> None:
-        """Have a fresh kernel in the same sandbox. Raises LeaseRefused."""
+        """Start a fresh kernel in the same sandbox. Raises LeaseRefused."""
         answer = _send(self.socket, "POST", f"/kernels/{self.told.id}/restart", spec.model_dump_json())
         self.told = KernelLease.model_validate_json(answer)
 
@@ -72,10 +72,10 @@ class Lease:
         _send(self.socket, "DELETE", f"/kernels/{self.told.id}")
 
     def hold(self) -> Future[int]:
-        """Hold the kernel now running, in a thread of its own.
+        """Hold the running kernel, in a separate thread.
 
         Returns:
-            Its exit status once it has ended, negative for a signal. A supervisor that ends takes its kernels along.
+            Its exit status once it has ended, negative for a signal. When a supervisor ends, so do its kernels.
         """
         status: Future[int] = Future()
         reader = threading.Thread(target=self._hold, args=(status,), name=f"lease-{self.told.id}", daemon=True)
@@ -90,7 +90,7 @@ class Lease:
             except LeaseRefused:
                 exited = -signal.SIGKILL
             except (OSError, HTTPException, ValidationError):
-                time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended, or was only slow
+                time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended or is only slow
         status.set_result(exited)
 
     def _read(self) -> int | None:
@@ -103,7 +103,7 @@ class Lease:
 
 
 def fetch_health(socket: Path) -> Health:
-    """How the supervisor is. Raises SupervisorUnreachable."""
+    """Fetch the supervisor's health. Raises SupervisorUnreachable."""
     return Health.model_validate_json(_send(socket, "GET", "/health"))
 
 
@@ -116,14 +116,14 @@ def _send(socket: Path, method: str, path: str, body: str | None = None) -> byte
 
 
 class _UnixSocketConnection(HTTPConnection):
-    """HTTP over a Unix socket. (httpx would leave a socket open where nobody listens.)"""
+    """HTTP over a Unix socket. (httpx would leave a socket open if nobody listens.)"""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         super().__init__("supervisor", timeout=timeout_s)
         self._path = path
 
     def connect(self) -> None:
-        """Called by the first request."""
+        """Connect; called by the first request."""
         self.sock = sockets.socket(sockets.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
@@ -133,11 +133,11 @@ class _UnixSocketConnection(HTTPConnection):
 def _asked(
     socket: Path, method: str, path: str, body: str | None = None, timeout_s: float = _PATIENCE_S
 ) -> Iterator[HTTPResponse]:
-    """Send a request and give its answer, still to be read.
+    """Send a request and yield its response, whose body is still to be read.
 
     Raises:
-        SupervisorUnreachable: nobody answers.
-        LeaseRefused: the answer is a refusal.
+        SupervisorUnreachable: nothing responds.
+        LeaseRefused: the response is a refusal.
     """
     with closing(_UnixSocketConnection(socket, timeout_s)) as connection:
         try:

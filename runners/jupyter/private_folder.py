@@ -1,6 +1,6 @@
-"""The private folder of one Jupyter process: links to its kernels' sockets, and its own supervisor's place.
+"""The private folder of one Jupyter process: links to its kernels' sockets, and its own supervisor's files.
 
-It stays locked while that process lives. A killed process removes nothing; later processes do that with
+It stays locked while that process lives. A killed process leaves it behind; later processes remove it with
 ``remove_stale_folders``, and so does the supervisor when such a process releases a kernel.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PREFIX = "lockstep-jupyter-"
 _UNLOCKED = "lockstep-new-jupyter-"
-"""Before it is locked a folder has a name that ``remove_stale_folders`` passes by."""
+"""A folder that is not locked yet has a name that ``remove_stale_folders`` ignores."""
 
 
 class PrivateFolder:
@@ -27,7 +27,7 @@ class PrivateFolder:
         self.path = new.rename(new.with_name(_PREFIX + new.name.removeprefix(_UNLOCKED)))
 
     def close(self) -> None:
-        """Remove it and all that is in it."""
+        """Remove it and everything in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 

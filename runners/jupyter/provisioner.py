@@ -1,9 +1,9 @@
-"""A jupyter_client kernel provisioner: a kernel out of the zygote instead of a new Python process.
+"""A jupyter_client kernel provisioner: a kernel from the zygote instead of a new Python process.
 
-Registered as ``lockstep-zygote``; a kernelspec that ``lockstep kernelspec install`` has written names it. It runs in
-the Jupyter process and leases a kernel from a supervisor (``runners.supervisor.leases``), which makes the sandbox and
-keeps it. The client then speaks to the kernel directly, through links to the supervisor's sockets in a private folder
-of this process: their names stay the same when the kernel is restarted, even by another supervisor.
+Registered as ``lockstep-zygote``, and named by the kernelspecs that ``lockstep kernelspec install`` writes. It runs in
+the Jupyter process and leases a kernel from a supervisor (``runners.supervisor.leases``), which creates and owns the
+sandbox. The client then talks to the kernel directly, through links to the supervisor's sockets in a private folder of
+this process: their names stay the same when the kernel is restarted, even by another supervisor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     _lease: Lease | None = None
     _status: Future[int] | None = None
-    """Of the kernel last launched, until its end was waited for."""
+    """The exit status of the kernel last launched, until it has been waited for."""
 
     @cached_property
     def _folder(self) -> Path:
@@ -51,11 +51,11 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     @property
     def has_process(self) -> bool:
-        """True from ``launch_kernel`` until the kernel's end was waited for."""
+        """True from ``launch_kernel`` until the kernel's end has been waited for."""
         return self._status is not None
 
     async def poll(self) -> int | None:
-        """None while the kernel lives, else its exit status."""
+        """Return None while the kernel lives, then its exit status."""
         if self._status is None:
             return 0
         return self._status.result() if self._status.done() else None
@@ -80,21 +80,21 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         await self.send_signal(signal.SIGKILL)
 
     async def terminate(self, restart: bool = False) -> None:
-        """The same as ``kill``: a kernel has nothing to save."""
+        """Do the same as ``kill``: a kernel has nothing to save."""
         await self.send_signal(signal.SIGKILL)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """There is no command to work out. The connection file, if nobody wants it elsewhere, lies with the links."""
+        """Prepare the launch. There is no command; by default, the connection file is in the folder of the links."""
         if not self.parent.connection_file:
             self.parent.connection_file = str(self._folder / "connection.json")
         arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
         return arguments
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """Lease a kernel, or have a fresh one in the sandbox that is leased already.
+        """Lease a kernel, or start a fresh one in the sandbox that is already leased.
 
         Raises:
-            SupervisorUnavailable: none runs, and none could be started.
+            SupervisorUnavailable: no supervisor is running, and none could be started.
             LeaseRefused: the supervisor refused.
         """
         await asyncio.to_thread(self._launch)
@@ -119,16 +119,16 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _launch(self) -> None:
-        """Blocks; in a thread, because the first supervisor takes seconds to start."""
+        """Launch the kernel; blocks, so it runs in a thread, because the first supervisor takes seconds to start."""
         try:
             spec = LeaseRequest(topology=self.topology, keras=self.keras, key=self.parent.session.key.decode())
         except ValidationError as e:
             wrong = e.errors(include_url=False, include_input=False)[0]
-            raise LeaseRefused(f"Lockstep has no such kernel: {wrong['loc'][0]}: {wrong['msg']}") from e
+            raise LeaseRefused(f"Lockstep does not have this kernel: {wrong['loc'][0]}: {wrong['msg']}") from e
         if self._lease:
             try:
                 self._lease.restart(spec)
-            except LeaseRefused:  # it went with its supervisor, or nobody held it for too long
+            except LeaseRefused:  # it ended with its supervisor, or nobody held it for too long
                 self._lease = None
         if self._lease is None:
             self._lease = self._take(spec)
@@ -149,13 +149,13 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
             ) from e
         if not all(map(_is_ours_to_see, lease.files)):
             lease.close()
-            raise LeaseRefused(f"The runner at {socket} keeps its sockets where this process cannot see them.")
+            raise LeaseRefused(f"The runner at {socket} keeps its sockets in a folder that this process cannot see.")
         told = "Lockstep: %s, Keras %s, from the supervisor at %s; the notebook's folder is not visible to the kernel"
         self.log.info(told, spec.topology, spec.keras, socket)
         return lease
 
     def _link(self, files: list[Path]) -> None:
-        """Jupyter removes the names of ``ipc`` sockets before a restart: create them again each time."""
+        """Create the links. Jupyter removes ``ipc`` sockets before a restart, so this happens each time."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         for number, file in enumerate(files, 1):
             link = self._folder / f"c-{number}"

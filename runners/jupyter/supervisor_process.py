@@ -1,7 +1,7 @@
-"""The supervisor that a Jupyter process takes its kernels from: one that runs already, or one of its own.
+"""Finds the supervisor for a Jupyter process's kernels: one that is already running, or one of its own.
 
-Its own one is shared by all kernels of the process and lives as long as the process does. It is started in a thread
-that never ends before: the system tells a child of its parent's death when the *thread* that started it has ended.
+Its own supervisor is shared by all kernels of the process and lives as long as the process. It is started in a thread
+that lives just as long, because the system signals a child when the *thread* that started it has ended.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ _GRACE_S = 8.0
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS = 2000
 _UMASK = 0o022
-"""Kernels run as other users where this one is root, and must be able to read what the supervisor lays out for them."""
+"""If this user is root, kernels run as other users, and must be able to read the supervisor's files for them."""
 
 Tell = Callable[[str], None]
 
 
 class SupervisorUnavailable(RuntimeError):
-    """None runs, and none could be started; ``str()`` is a sentence."""
+    """No supervisor is running, and none could be started; ``str()`` is a sentence."""
 
 
 @dataclass(frozen=True)
 class SupervisorRecipe:
-    """Where a kernel's supervisor is to be found, and how to start one otherwise."""
+    """Where to find a kernel's supervisor, and how to start one otherwise."""
 
     socket: Path | None
-    """Where one may run."""
+    """The socket on which one may be running."""
     python: Path
-    """Has the runner's packages."""
+    """A Python interpreter with the runner's packages."""
     data_dir: Path
 
 
 def ensure_supervisor(recipe: SupervisorRecipe, tell: Tell) -> Path:
-    """The socket of a supervisor that answers; blocks while one starts.
+    """Return the socket of a supervisor that responds; blocks while one starts.
 
     Raises:
         SupervisorUnavailable: there is none.
@@ -56,7 +56,7 @@ def ensure_supervisor(recipe: SupervisorRecipe, tell: Tell) -> Path:
     if told := os.environ.get("LOCKSTEP_RUNNER_SOCKET"):
         if _answers(Path(told)):
             return Path(told)
-        raise SupervisorUnavailable(f"No runner responds at {told}, which LOCKSTEP_RUNNER_SOCKET names.")
+        raise SupervisorUnavailable(f"No runner responds at {told}, the socket in LOCKSTEP_RUNNER_SOCKET.")
     if recipe.socket and _answers(recipe.socket):
         return recipe.socket
     with _starting:
@@ -65,7 +65,7 @@ def ensure_supervisor(recipe: SupervisorRecipe, tell: Tell) -> Path:
 
 
 def log_tail(socket: Path) -> str:
-    """The end of the log of a supervisor that this process has started; nothing for another."""
+    """The end of the log of a supervisor that this process has started; empty for another one."""
     with suppress(OSError):
         return socket.with_name("log").read_bytes()[-_LAST_WORDS:].decode(errors="replace").strip()
     return ""
@@ -83,7 +83,7 @@ def private_folder() -> Path:
 
 @dataclass
 class ChildSupervisor:
-    """A child process of this one, started when first wanted and again when it is wanted and has ended."""
+    """A child process of this one, started when first needed, and again if it has ended when needed."""
 
     recipe: SupervisorRecipe
     _process: subprocess.Popen[bytes] | None = None
@@ -92,13 +92,13 @@ class ChildSupervisor:
     _trouble: OSError | None = None
 
     def __post_init__(self) -> None:
-        private_folder()  # made first, so that it is removed last
+        private_folder()  # created first, so that it is removed last
         atexit.register(_if_still_ours(self.end))
 
     def running(self, tell: Tell) -> Path:
-        """Its socket, once it answers. Raises SupervisorUnavailable."""
+        """Return its socket once it responds. Raises SupervisorUnavailable."""
         if self._process is None or self._process.poll() is not None:
-            tell("Lockstep: starting a supervisor; the first kernel waits some seconds until TensorFlow is loaded.")
+            tell("Lockstep: starting a supervisor; the first kernel waits a few seconds until TensorFlow is loaded.")
             self._start()
         give_up_at = time.monotonic() + _PATIENCE_S
         socket = self._place / "s.sock"
@@ -109,7 +109,7 @@ class ChildSupervisor:
         return socket
 
     def end(self) -> None:
-        """Ask it to end, wait for that, insist."""
+        """Ask it to end and wait; kill it if it does not."""
         if self._process is None or self._process.poll() is not None:
             return
         self._process.terminate()
@@ -163,7 +163,7 @@ class ChildSupervisor:
             )
         words = log_tail(self._place / "s.sock")
         if "No module named" in words:
-            return f"The runner's packages are missing in {self.recipe.python}: install lockstep[runner] there. {words}"
+            return f"{self.recipe.python} lacks the runner's packages: install lockstep[runner] there. {words}"
         return f"Lockstep's supervisor did not start. {words}"
 
 
@@ -176,7 +176,7 @@ def _answers(socket: Path) -> bool:
 
 
 def _if_still_ours(work: Callable[[], None]) -> Callable[[], None]:
-    """A forked child must not do at its end what its parent has to."""
+    """Wrap an exit handler, so that a forked child does not run it in its parent's stead."""
     pid = os.getpid()
     return lambda: work() if os.getpid() == pid else None
 

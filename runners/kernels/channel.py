@@ -1,7 +1,7 @@
-"""One connection to a kernel's socket. At most one message of it waits here; what comes after it waits with the sender.
+"""One connection to a kernel's socket. At most one of its messages waits here; later ones wait at the sender.
 
-So a flood fills the memory of the session that sends it, and nobody else's. There are no threads and no timers: the
-event loop says when there are bytes, and nothing is read while nobody takes what is there.
+A flood therefore fills only the memory of the session that sends it. There are no threads and no timers: the event loop
+says when there are bytes, and nothing is read until the waiting message is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from runners.kernels.zmtp import SocketType, ZmtpError, ZmtpLimits, ZmtpPeer
 
 _MOST_UNSENT = 65_536
-"""Bytes that may wait for a peer that does not read; a command it sends then has no answer."""
+"""Bytes that may wait for a peer that does not read; beyond that, its commands get no answer."""
 
 
 class PeerClosed(ZmtpError):
@@ -22,7 +22,7 @@ class PeerClosed(ZmtpError):
 
 
 class Channel(asyncio.Protocol):
-    """Made by ``open_channel``. ``broke`` is called once, when nothing more can come: with the reason."""
+    """Made by ``open_channel``. ``broke`` is called once, with the reason, when no more messages can come."""
 
     def __init__(self, kind: SocketType, limits: ZmtpLimits, broke: Callable[[ZmtpError], None]) -> None:
         self._peer = ZmtpPeer(kind, limits)
@@ -33,15 +33,15 @@ class Channel(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """Send a message, as soon as the peer is there and reads. On a broken channel it goes nowhere."""
+        """Send a message as soon as the peer is there and reads. On a broken channel, it is dropped."""
         self._peer.send(frames)
         self._flush()
 
     async def receive(self) -> list[bytes]:
-        """The next message's frames. One caller at a time; cancelling it loses nothing.
+        """Wait for the next message's frames. One caller at a time; canceling it loses nothing.
 
         Raises:
-            ZmtpError: nothing more can come.
+            ZmtpError: no more messages can come.
         """
         while self._message is None:
             if self._cause:
@@ -53,7 +53,7 @@ class Channel(asyncio.Protocol):
         return message
 
     def close(self) -> None:
-        """Let go of the connection, without a word to ``broke``."""
+        """Close the connection without calling ``broke``."""
         self._cause = self._cause or PeerClosed("closed here")
         self._wake()
         if self._transport:
@@ -62,7 +62,7 @@ class Channel(asyncio.Protocol):
     # --- called by the event loop -------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Introduce ourselves at once; the peer may read it later."""
+        """Send the greeting at once; the peer may read it later."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         if self._cause:  # closed meanwhile
@@ -71,16 +71,16 @@ class Channel(asyncio.Protocol):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Look whether that makes a message."""
+        """Feed the parser, and check for a complete message."""
         self._peer.feed(data)
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end: of the peer, or of what ``_fail`` has broken off."""
+        """The peer closed the connection, or ``_fail`` did."""
         self._fail(PeerClosed(str(exc or "the other side closed the connection")))
 
     def _look(self) -> None:
-        """Take one message out of what was read; read on only if there is none."""
+        """Take one message from the parser; keep reading only if there is none."""
         assert self._transport
         if self._message is None:
             try:
@@ -118,10 +118,10 @@ class Channel(asyncio.Protocol):
 
 
 async def open_channel(path: Path, channel: Channel) -> None:
-    """Connect to a listening socket. It need not have been accepted yet: what is sent waits.
+    """Connect to a listening socket. Sent data waits until the connection is accepted.
 
     Raises:
-        OSError: nobody listens, or too many wait to be accepted.
+        OSError: nobody listens, or too many connections wait to be accepted.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

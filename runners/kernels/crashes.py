@@ -1,7 +1,7 @@
-"""How a kernel crashed, in what Python's faulthandler wrote as its last words. Pure.
+"""Parses how a kernel crashed from the output of Python's faulthandler. Pure.
 
-The words come from inside: a program can write the same, and does so at its own expense. What is read here is bounded
-in every direction, and shown to nobody but its author and the operator.
+The output comes from inside the sandbox, so a program can forge it, which harms only itself. Everything read here is
+bounded, and shown only to its author and the operator.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import NamedTuple
 from runners.wire.protocol import TracebackFrame
 
 _MOST_CALLS = 40
-"""Of many the outermost and the innermost, half each."""
+"""The most calls kept: half of them the outermost, half the innermost."""
 _THREAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]{1,16} (?:\[[^\]\n]{1,40}\] )?\(most recent call first\):$")
 _CALL = re.compile(r'^  File "([^"\n]{1,300})", line (\d{1,7}) in ([^\n]{1,200})$')
 _CELL = re.compile(r"<ipython-input-\d+-[0-9a-f]+>")
-"""What IPython says that a cell's code lies in."""
+"""The file name that IPython gives to a cell's code."""
 _PACKAGES = "/site-packages/"
 
 
 class StackCall(NamedTuple):
-    """A call that was in progress: ``line``, counted from 1, is where it had got to."""
+    """A call that was in progress; ``line``, counted from 1, is the one being executed."""
 
     file: str
     line: int
@@ -30,12 +30,12 @@ class StackCall(NamedTuple):
 
     @property
     def of_cell(self) -> bool:
-        """Whether a cell's code was called."""
+        """Whether this is a call of a cell's code."""
         return bool(_CELL.fullmatch(self.file))
 
 
 def describe_signal(status: int) -> tuple[str, str]:
-    """The signal that ended a process with the exit status ``status``, as in ``SIGSEGV``, and what it means."""
+    """The signal that ended a process with exit status ``status``, such as ``SIGSEGV``, and its meaning."""
     try:
         ended_by = signal.Signals(-status)
     except ValueError:
@@ -44,10 +44,10 @@ def describe_signal(status: int) -> tuple[str, str]:
 
 
 def parse_stack(trace: str) -> list[StackCall]:
-    """The calls from a cell's code to the crash, outermost first; empty if ``trace`` tells of none.
+    """The calls from a cell's code to the crash, outermost first; empty if ``trace`` has none.
 
-    They are those of the thread that crashed. One of TensorFlow's own threads runs no Python: then those of the thread
-    that runs the cell, which is the last one told of.
+    They are the calls of the thread that crashed. If that is one of TensorFlow's own threads, which run no Python, they
+    are the calls of the thread that runs the cell, which is listed last.
     """
     current: list[StackCall] = []
     threads: list[list[StackCall]] = []
@@ -71,7 +71,7 @@ def _ends(calls: list[StackCall]) -> list[StackCall]:
 
 
 def to_traceback_frames(stack: list[StackCall], code: str) -> list[TracebackFrame]:
-    """The calls as the pieces of a traceback; ``code`` is that of the cell which ran, the outermost one."""
+    """Convert the calls to frames of a traceback; ``code`` is the code of the cell that ran."""
     lines = code.splitlines()
     return [_frame(call, lines if call.file == stack[0].file else None) for call in stack]
 

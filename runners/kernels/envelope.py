@@ -1,8 +1,8 @@
-"""Jupyter's messages as frames: what goes out is signed, what comes in is verified, bounded and read. Pure.
+"""Jupyter's messages as frames: signs outgoing ones; verifies, bounds and parses incoming ones. Pure.
 
-A signature shows that a message comes from this kernel's session and not from an earlier kernel: each has a key of its
-own. It does not show which program of the session wrote it, because the whole session knows the key. A replayed message
-is therefore no worse than a forged one, and no list of signatures is kept.
+A signature shows that a message comes from this kernel's session and not from an earlier kernel, because each has its
+own key. It does not show which program of the session wrote it, because the whole session knows the key. A replayed
+message is therefore no worse than a forged one, and no list of signatures is kept.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DELIMITER = b"<IDS|MSG>"
 _PARTS = 5
 """Signature, header, parent's header, metadata, content."""
 _CONTAINER_BYTES, _VALUE_BYTES = 256, 32
-"""What a JSON object or list, and a value in one, counts beyond its bytes. To read ``{}`` takes as long as 256 bytes of
-text do, and it needs thirty times the memory."""
+"""What a JSON object or list, and a value in one, counts in addition to its bytes. Parsing ``{}`` takes as long as 256
+bytes of text, and thirty times the memory."""
 _MOST_EXTRA = 4 << 20
-"""Of one message, in such bytes: 16,384 objects and lists, or 131,072 values, which are read in about 20 ms."""
+"""The limit of one message in such bytes: 16,384 objects and lists, or 131,072 values, parsed in about 20 ms."""
 _FEW_CONTAINERS, _FEW_VALUES = 100, 1000
-"""Up to so many of each are not counted at all."""
+"""Up to this many of each are not counted."""
 _DEEPEST = 100
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -34,7 +34,7 @@ class MalformedMessage(ValueError):
 
 
 class TooManyValues(MalformedMessage):
-    """A message that would take too long to read; ``size`` is what it counts, in bytes."""
+    """A message that would take too long to parse; ``size`` is what it counts, in bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"its values count {size:,} bytes")
@@ -42,14 +42,14 @@ class TooManyValues(MalformedMessage):
 
 
 class MessageCodec:
-    """Writes and reads the messages between the supervisor and one kernel."""
+    """Encodes and decodes the messages between the supervisor and one kernel."""
 
     def __init__(self, key: bytes) -> None:
         self._hmac = hmac.new(key, digestmod=hashlib.sha256)
         self._session = secrets.token_hex(16)
         self._sent = 0
         self.extra_bytes = 0
-        """What the values of the message last opened count beyond its bytes; nothing if they were not read."""
+        """What the values of the last opened message count in addition to its bytes; 0 if they were not parsed."""
 
     def seal(self, kind: str, content: dict[str, Any]) -> tuple[str, list[bytes]]:
         """A new request; returns its id and its frames."""
@@ -71,8 +71,8 @@ class MessageCodec:
         text, the others are what the session wrote.
 
         Raises:
-            TooManyValues: it has more objects, lists and values than a message may have; nothing was read.
-            MalformedMessage: it is not what the protocol says, or not signed with the key.
+            TooManyValues: it has more objects, lists and values than a message may have; it was not parsed.
+            MalformedMessage: it does not follow the protocol, or is not signed with the key.
         """
         self.extra_bytes = 0
         if _DELIMITER not in frames:
@@ -86,7 +86,7 @@ class MessageCodec:
             raise MalformedMessage("not signed with this kernel's key")
         header, parent, metadata, content = map(_read, parts[1:_PARTS])
         if not all(isinstance(part, dict) for part in (header, parent, metadata, content)):
-            raise MalformedMessage("a part is no object")
+            raise MalformedMessage("a part is not an object")
         name, kind = header.get("msg_id"), header.get("msg_type")
         if not isinstance(name, str) or not isinstance(kind, str):
             raise MalformedMessage("no id or no type")
@@ -101,9 +101,9 @@ class MessageCodec:
 
 
 def extra_bytes(text: bytes) -> int:
-    """What the objects, lists and values of a JSON text count beyond its bytes. Nothing is read for that.
+    """What the objects, lists and values of a JSON text count in addition to its bytes. Does not parse it.
 
-    Most texts have few, or none. All that is done to one is linear in its size, and done in C.
+    Most texts have few or none. The work is linear in the size of the text, and done in C.
     """
     if text.count(b"[") + text.count(b"{") <= _FEW_CONTAINERS and text.count(b",") <= _FEW_VALUES:
         return 0
@@ -117,7 +117,7 @@ def extra_bytes(text: bytes) -> int:
 
 
 def _json_parts(frames: Sequence[bytes]) -> Sequence[bytes]:
-    """Header, parent's header, metadata and content; what comes before and after them is never read."""
+    """Header, parent header, metadata and content; the other frames are never read."""
     first = frames.index(_DELIMITER) + 2
     return frames[first : first + _PARTS - 1]
 
@@ -127,7 +127,7 @@ def _outside_strings(unescaped: bytes) -> bytes:
 
 
 def _read(text: bytes) -> Any:
-    """Read JSON that is not so deep that others stumble over it. Its values were counted before."""
+    """Parse JSON unless it is nested too deeply for other readers. Its values have been counted before."""
     _measure_depth(text)
     try:
         return json.loads(text.decode(), parse_constant=_refuse)

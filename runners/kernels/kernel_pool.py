@@ -1,4 +1,4 @@
-"""A kernel that is ready to work: sandbox, process and channels in one, and a pool of such kernels.
+"""A ready kernel (sandbox, process and channels), and a pool of such kernels.
 
 Only two of Jupyter's five channels are connected: shell, for requests, and iopub, for output. Nothing here takes more
 memory than one message of each, whatever the kernel sends.
@@ -32,40 +32,40 @@ from runners.wire.topology import Topology
 log = structlog.get_logger()
 
 _ENVELOPE = MiB
-"""What a message may have beside the output in it, in bytes."""
+"""Bytes that a message may have in addition to its output."""
 MALFORMED_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
-"""The errors that reading an invalid message raises."""
+"""The errors that an invalid message raises."""
 _READY_S = 60.0
 _READY_AFTER_IMPORT_S = 240.0
-"""Of a kernel that imports TensorFlow first, as one with a real TPU does."""
+"""The timeout of a kernel that imports TensorFlow first, as one with a real TPU does."""
 _AGAIN_S = 0.01
 _PAUSE_S = 0.5
 _TRY_AGAIN_S = 2.0
 _MOST_FAILURES = 3
-"""Kernels in a row that could not be made before the node says so: on a full machine the system may end one."""
+"""Consecutive failures before the node reports trouble: on a full machine, the system may kill a single kernel."""
 _KEYS = 3
-"""Machines, each of one topology and Keras, that kernels are kept ready for: those asked for last."""
+"""The most combinations of topology and Keras version that kernels are kept ready for: the most recently used."""
 _CLUSTER_S = 600.0
-"""A cluster costs as many processes as it has members: one is kept ready, until this long after it was asked for."""
+"""Seconds that one ready cluster is kept after the last request: it costs as many processes as it has members."""
 _KEY_BYTES = 32
 _EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
 
 
 class KernelNotReady(Exception):
-    """A kernel was started and did not answer."""
+    """A kernel was started but did not respond."""
 
 
 class Kernel:
-    """A kernel in a sandbox of its own. ``await Kernel.create(…)`` makes one that already answers.
+    """A kernel in its own sandbox. ``await Kernel.create(…)`` returns one that already responds.
 
     Attributes:
         exited: the exit status of the kernel process, once there is one.
-        message_bytes: what the message last taken counts, its values included, whether it was one or not.
-        message_s: CPU time that it took to read it, in seconds.
-        allocation: the real devices of its sandbox, None if it has none.
-        cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
-            back but by ``restart``.
-        drained: set once all was taken that the output channel had brought when it broke.
+        message_bytes: what the last message taken counts, values included, even if it was invalid.
+        message_s: CPU time that parsing it took, in seconds.
+        allocation: the real devices of its sandbox; None if it has none.
+        cut_off: set when a channel broke: the kernel ended, closed it, or broke the protocol. Only ``restart`` brings
+        it back.
+        drained: set once every message that arrived before the output channel broke has been taken.
     """
 
     exited: asyncio.Future[int]
@@ -83,7 +83,7 @@ class Kernel:
         self.keras = keras
         self.allocation = allocation
         self.when_closed: Callable[[], None] | None = None
-        """Called once, when nothing of its sandbox is left."""
+        """Called once, when its sandbox is completely gone."""
         self.cut_off = asyncio.Event()
         self.drained = asyncio.Event()
         self._heard = ReceivedOutput()
@@ -97,16 +97,16 @@ class Kernel:
     async def create(
         cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, allocation: DeviceAllocation | None = None
     ) -> Kernel:
-        """Fork a sandbox and a kernel in it; with ``allocation`` it has these real devices.
+        """Fork a sandbox and a kernel in it, with the real devices ``allocation``, if any.
 
         Raises:
             ZygoteUnavailable: the machine or the zygote refused.
-            KernelNotReady: it started and stayed silent.
+            KernelNotReady: it started but did not respond.
             SandboxGone: its sandbox ended, twice in a row.
         """
         try:
             return await cls._create(zygote, topology, keras, allocation)
-        except SandboxGone:  # with its zygote, whose end is heard of a moment later: the next one may do better
+        except SandboxGone:  # its zygote has probably ended, too: the next one may do better
             return await cls._create(zygote, topology, keras, allocation)
 
     @classmethod
@@ -123,7 +123,7 @@ class Kernel:
 
     @property
     def cold(self) -> bool:
-        """Whether each start of it imports TensorFlow, as with a real TPU."""
+        """Whether each start imports TensorFlow, as with a real TPU."""
         return self.allocation is not None and self.allocation.tpu is not None
 
     @property
@@ -140,30 +140,30 @@ class Kernel:
         return self._ask("kernel_info_request", {})
 
     async def output(self) -> dict[str, Any]:
-        """The next message of the kernel's output channel: trust nothing in it.
+        """Wait for the next message of the kernel's output channel. Trust nothing in it.
 
-        Once the channel is broken and all that came before is taken, ``drained`` is set and this waits for ever. Raises
-        MalformedMessage for an invalid one.
+        Once the channel is broken and every earlier message is taken, ``drained`` is set and this waits forever. Raises
+        MalformedMessage for an invalid message.
         """
         message = await self._next(self._iopub)
         self._heard.note(message)
         return message
 
     async def reply(self) -> dict[str, Any]:
-        """The next message of the shell channel: the answer to a request. As ``output``."""
+        """Wait for the next message of the shell channel, the reply to a request. Otherwise like ``output``."""
         return await self._next(self._shell)
 
     def unheard(self) -> list[StreamText]:
-        """After its end: what it had printed that no message brought, in order within each stream."""
+        """After its end: printed text that no message delivered, in order within each stream."""
         tasks = Topology.parse(self.topology).tasks
         return self._heard.rest(self.sandbox.printed, tasks[0].lane if tasks else None)
 
     def interrupt(self) -> None:
-        """SIGINT: a KeyboardInterrupt in the learner's code."""
+        """Send SIGINT, which raises KeyboardInterrupt in the learner's code."""
         self.sandbox.send_signal(signal.SIGINT)
 
     async def restart(self) -> None:
-        """Kill all that runs in the sandbox and fork a fresh kernel there."""
+        """Kill everything in the sandbox and fork a fresh kernel there."""
         self._disconnect()
         await self._start()
 
@@ -190,11 +190,12 @@ class Kernel:
             raise KernelNotReady("the kernel did not answer") from e
 
     async def _connected(self) -> bool:
-        """Connect and wait until both channels answer.
+        """Connect and wait until both channels respond.
 
-        The sockets listen before the kernel is there and while it is replaced. All that has to be said is said at
-        once; the kernel reads it when it comes. What the kernel before took in its last moment breaks: then the
-        answer is False, a moment later. Sockets that the one before has shut down stay so: KernelNotReady.
+        The sockets listen before the kernel exists and while it is replaced, so everything is sent at once, and the
+        kernel reads it when it starts. If the previous kernel accepted the connection in its last moment, it breaks:
+        this waits a moment and returns False. Sockets that the previous kernel has shut down stay shut down:
+        KernelNotReady.
         """
         self._disconnect()
         self.cut_off.clear()
@@ -211,7 +212,7 @@ class Kernel:
                 raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
             greeting.result()
         except ConnectionRefusedError as e:
-            raise KernelNotReady("its sockets do not listen any more") from e
+            raise KernelNotReady("its sockets no longer listen") from e
         except (ZmtpError, OSError):
             await asyncio.sleep(_AGAIN_S)
             return False
@@ -221,7 +222,7 @@ class Kernel:
         return True
 
     async def _greet(self) -> None:
-        """A word that is signed on each channel: the kernel welcomes who subscribes, and answers a question."""
+        """Wait for a signed message on each channel: the kernel welcomes a subscriber and answers a request."""
         await open_channel(self.sandbox.folder / "k-2", self._iopub)
         await open_channel(self.sandbox.folder / "k-1", self._shell)
         self.probe()
@@ -264,15 +265,15 @@ class Kernel:
 
 
 class KernelPool:
-    """Kernels that wait, ready, for the topologies that were asked for last.
+    """Ready kernels for the most recently requested topologies.
 
-    Where none waits, as many are made at a time as the machine has cores, and one more for the moments in which one
-    waits itself: of a class that comes all at once, the first begin soon, and the last no later. The pool is filled
-    again when nobody waits for a kernel.
+    If no kernel is ready, as many are created at a time as the machine has cores, plus one for idle moments: when a
+    whole class starts at once, the first learners begin soon, and the last ones wait no longer. The pool is refilled
+    when nobody waits for a kernel.
 
     Attributes:
-        trouble: why no kernel can be made; None while it may be one kernel's bad luck, and again as soon as one comes.
-            After a failure a kernel is tried every few seconds, wanted or not.
+        trouble: why no kernel can be created; None after a single failure, and again as soon as one succeeds. After a
+        failure, the pool tries to create a kernel every few seconds, even if nobody asks for one.
     """
 
     def __init__(self, size: int, zygote: Any, first: tuple[str, KerasVersion]) -> None:
@@ -285,7 +286,7 @@ class KernelPool:
         self._filler: asyncio.Task[None] | None = None
         self.trouble: str | None = None
         self._failures = 0
-        """Kernels in a row that could not be made."""
+        """The number of consecutive kernels that could not be created."""
         at_once = len(os.sched_getaffinity(0)) + 1
         self._makers: defaultdict[KerasVersion, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
         self._ending: set[asyncio.Task[None]] = set()
@@ -294,16 +295,16 @@ class KernelPool:
         self._nobody_asks.set()
 
     def keep(self) -> None:
-        """Begin to fill."""
+        """Start filling the pool."""
         if self._filler is None:
             self._filler = asyncio.create_task(self._fill(), name="pool")
 
     def __len__(self) -> int:
-        """Kernels that wait and live."""
+        """The number of ready kernels that are alive."""
         return sum(not kernel.exited.done() for waiting in self._ready.values() for kernel in waiting)
 
     def sweep(self) -> None:
-        """Let go of kernels that have ended while they waited, and make others; and of clusters nobody asks for."""
+        """Replace ready kernels that have ended, and drop clusters that nobody asks for."""
         for key, waiting in list(self._ready.items()):
             if Topology.parse(key[0]).cluster and time.monotonic() - self._asked_at.get(key, 0.0) > _CLUSTER_S:
                 del self._ready[key]
@@ -317,7 +318,7 @@ class KernelPool:
                 self._wanted.set()
 
     async def take(self, topology: str, keras: KerasVersion) -> Kernel:
-        """A ready kernel, or a new one where none waits. Raises as ``Kernel.create`` does."""
+        """Take a ready kernel, or create one. Raises what ``Kernel.create`` raises."""
         key = topology, keras
         self._ready.setdefault(key, deque())
         self._ready.move_to_end(key)
@@ -350,7 +351,7 @@ class KernelPool:
         ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End the filler and every waiting kernel."""
+        """Stop filling, and end every ready kernel."""
         if self._filler:
             self._filler.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -361,7 +362,7 @@ class KernelPool:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def _fill(self) -> None:
-        """One kernel at a time with a pause between: those who wait and those who run have the machine first."""
+        """Create one kernel at a time with pauses: waiting learners and running code come first."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -370,21 +371,21 @@ class KernelPool:
                 await self._nobody_asks.wait()
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
-                    self._forget_old_keys()  # now: a learner who tries many topologies keeps this loop going
+                    self._forget_old_keys()  # here, because a learner who tries many topologies keeps this loop going
                 except IsolationIncomplete:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its isolation layers
                 except (ZygoteUnavailable, KernelNotReady, SandboxGone):
-                    if key in self._ready:  # it may have been let go of meanwhile
-                        self._ready.move_to_end(key, last=False)  # another machine may do better
+                    if key in self._ready:  # it may have been dropped meanwhile
+                        self._ready.move_to_end(key, last=False)  # another topology may work
                 except Exception:
                     log.exception("kernel cannot be made", topology=key[0])
-                    await asyncio.sleep(_TRY_AGAIN_S)  # a mistake of ours must not end the filling for good
+                    await asyncio.sleep(_TRY_AGAIN_S)  # a bug must not stop the filling permanently
             self._forget_old_keys()
 
     async def _make(self, topology: str, keras: KerasVersion) -> Kernel:
         try:
             kernel = await Kernel.create(self._zygote(keras), topology, keras)
-        except IsolationIncomplete:  # no trouble of the machine's, and said where the isolation layers are looked at
+        except IsolationIncomplete:  # not a failure of the machine, and reported where the isolation is checked
             raise
         except (ZygoteUnavailable, KernelNotReady, SandboxGone) as e:
             log.warning("kernel cannot be made", topology=topology, error=str(e))

@@ -1,4 +1,4 @@
-"""Where sessions get their kernels: with real devices where the node has some for them, out of the pool otherwise."""
+"""Gives sessions their kernels: with real devices if the node has some for them, otherwise from the pool."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class KernelProvider:
     Args:
         pool: kernels without real devices.
         stock: the node's real devices.
-        zygote: gives the zygote of a Keras version, for a kernel with these real devices, if with any.
-        warm: the versions whose zygotes start with the node.
+        zygote: gives the zygote for a Keras version and the kernel's real devices, if any.
+        warm: the Keras versions whose zygotes start with the node.
     """
 
     def __init__(
@@ -34,18 +34,18 @@ class KernelProvider:
         self._warm = warm
 
     def is_cold(self, topology: str, keras: KerasVersion) -> bool:
-        """Whether a kernel has to wait for an import of TensorFlow that somebody had to ask for."""
+        """Whether a kernel has to wait for an import of TensorFlow, which its request triggers."""
         if self._stock.has_tpu_for(topology):
             return True
         zygote = self._zygote(keras, None)
         return keras not in self._warm and not zygote.ready and not zygote.trouble
 
     async def take(self, topology: str, keras: KerasVersion) -> Kernel:
-        """A kernel that answers. Its devices, if it has real ones, are free again once it is closed.
+        """Take a kernel that responds. Its real devices, if any, are free again once it is closed.
 
         Raises:
-            NoDeviceAvailable: it needs real devices, and there are none for it.
-            ZygoteUnavailable, KernelNotReady: as ``Kernel.create`` does.
+            NoDeviceAvailable: it needs real devices, and none is available.
+            ZygoteUnavailable, KernelNotReady: as in ``Kernel.create``.
         """
         allocation = self._stock.take(topology)
         if allocation is None:

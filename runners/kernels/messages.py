@@ -1,6 +1,6 @@
-"""Jupyter messages into the fields of events. Pure, and every message is treated as hostile input.
+"""Converts Jupyter messages to the fields of events. Pure; every message is treated as hostile input.
 
-A message that is not what the Jupyter protocol says yields None: it is dropped and counted, never half believed.
+A message that does not follow the Jupyter protocol yields None: it is dropped and counted, never used in part.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _RAISE = re.compile(r"^-+> \d+ (.*;)?\s*raise\b", re.MULTILINE)
 _OWN = re.compile(
     r"\s*(Cell In\s?\[|File /(home/learner|tmp)/(?!.*/site-packages/)|\S*Error|\S*Exception|KeyboardInterrupt)"
 )
-"""Libraries may lie below /tmp too: where the whole checkout does."""
+"""Libraries may be below /tmp as well, if the whole checkout is."""
 
 Fields = tuple[str, dict[str, Any]]
 
 
 def sanitize_text(text: str) -> str:
-    """Text that any database and any JSON reader takes: no NUL, no lone surrogates."""
+    """Make text safe for any database and any JSON reader: no NUL, no lone surrogates."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     return text.replace("\0", "␀")
 
 
 def to_event_fields(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPES) -> Fields | None:
-    """Read one message of the output channel.
+    """Parse one message of the output channel.
 
     Args:
-        message: as it came.
-        mime_types: what a display may be made of.
+        message: the message as it was received.
+        mime_types: the MIME types that a display may contain.
 
     Returns:
-        The kind of event and its fields, or None for a message that becomes no event. A display of which nothing may be
-        shown is an event of the kind ``unshown`` with its ``types`` and its ``size`` in characters.
+        The kind of event and its fields, or None for a message that becomes no event. A display without any allowed
+        type becomes an event of the kind ``unshown``, with its ``types`` and its ``size`` in characters.
     """
     content = message.get("content")
     if not isinstance(content, Mapping):
@@ -71,11 +71,11 @@ def _fields(kind: Any, content: Mapping[str, Any], mime_types: Collection[str]) 
 
 
 def reply_error(message: Mapping[str, Any], request: str) -> tuple[bool, tuple[str, str] | None]:
-    """Read an answer of the shell channel.
+    """Parse a reply on the shell channel.
 
     Returns:
-        Whether it answers ``request``, and name and value of the error that ended the code, if one did. IPython does
-        not show every error on the output channel: not groups of exceptions, nor unknown magics.
+        Whether it answers ``request``, and the name and value of the error that ended the code, if any. IPython does
+        not show every error on the output channel: it omits exception groups and unknown magics.
     """
     content, parent = message.get("content"), message.get("parent_header")
     if not isinstance(content, Mapping) or not isinstance(parent, Mapping) or parent.get("msg_id") != request:
@@ -160,9 +160,9 @@ def _error(content: Mapping[str, Any]) -> Fields | None:
 
 
 def split_traceback(traceback: list[str]) -> list[TracebackFrame]:
-    """Split IPython's traceback into frames and tell the learner's own from the libraries'.
+    """Split IPython's traceback into frames, and tell the learner's own from those of libraries.
 
-    The last part (the error itself) always counts as own; of a very long traceback the middle is left out.
+    The last part (the error itself) always counts as own. The middle of a very long traceback is omitted.
     """
     if traceback and not _ANSI.sub("", traceback[0]).strip("- \n"):
         traceback = traceback[1:]  # the ruler above the first line
@@ -180,7 +180,7 @@ def split_traceback(traceback: list[str]) -> list[TracebackFrame]:
 
 
 def ends_in_own_raise(frames: list[TracebackFrame]) -> bool:
-    """Whether a traceback ends in a ``raise`` of the learner's own, not in a call that failed."""
+    """Whether a traceback ends in a ``raise`` in the learner's own code, not in a call that failed."""
     if len(frames) < 2 or not frames[-2].own:
         return False
     return bool(_RAISE.search(_ANSI.sub("", frames[-2].text)))

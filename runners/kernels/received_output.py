@@ -23,13 +23,13 @@ class StreamText(NamedTuple):
 
 
 class ReceivedOutput:
-    """How far the messages of one kernel have brought each of its streams."""
+    """How far the messages of one kernel have delivered each of its streams."""
 
     def __init__(self) -> None:
         self._positions = dict.fromkeys(journal.STREAMS, 0)
 
     def note(self, message: Mapping[str, Any]) -> None:
-        """A message came; whatever it claims, it is believed about its own stream only."""
+        """Note a message. Whatever it claims affects only its own stream."""
         content, position = message.get("content"), position_from_metadata(message.get("metadata"))
         if message.get("msg_type") == "stream" and isinstance(content, Mapping) and position is not None:
             name = content.get("name")
@@ -37,7 +37,7 @@ class ReceivedOutput:
                 self._positions[name] = max(self._positions[name], position)
 
     def rest(self, memory: int, task: str | None) -> list[StreamText]:
-        """What is in the journals beyond that, with the lanes of a process that does ``task``; call after its end."""
+        """The rest of the journals, with lanes of the process of ``task``; call it after the kernel has ended."""
         texts: list[StreamText] = []
         for name, stream in journal.open_streams(memory).items():
             data, lost = stream.after(self._positions[name])

@@ -1,13 +1,12 @@
-"""ZMTP 3, the protocol between ZeroMQ sockets, as far as a client of a Jupyter kernel needs it. Pure: bytes in,
-messages out.
+"""ZMTP 3, the protocol of ZeroMQ sockets, as far as a Jupyter client needs it. Pure: bytes in, messages out.
 
-libzmq bounds a frame, but not the frames of a message, and a message without end would make the supervisor grow
-without end. Here everything a peer can send has a bound that is checked when a frame is announced, before its bytes are
-taken. See https://rfc.zeromq.org/spec/23/ (NULL mechanism).
+libzmq bounds the size of a frame but not the number of frames, so an endless message would make the supervisor grow
+without limit. Here everything that a peer can send has a bound, which is checked when a frame is announced, before its
+bytes are accepted. See https://rfc.zeromq.org/spec/23/ (NULL mechanism).
 
-We say that we speak 3.0, and a peer that speaks 3.1 then does so too: a subscription is a message. Greeting and READY
-are sent at once, before the peer has said a word. Messages have to wait for its READY: libzmq takes none before it has
-sent its own.
+We announce version 3.0, so a peer with 3.1 uses 3.0, too: a subscription is a message. Greeting and READY are sent at
+once, before anything arrives from the peer. Messages have to wait for the peer's READY, because libzmq accepts none
+before it has sent its own.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ class ZmtpError(Exception):
 
 
 class InvalidZmtp(ZmtpError):
-    """Bytes that are not what the protocol says."""
+    """Bytes that violate the protocol."""
 
 
 class MessageTooLarge(ZmtpError):
-    """More bytes in one message than the limit."""
+    """One message has more bytes than the limit."""
 
 
 class TooManyFrames(ZmtpError):
-    """More frames in one message than the limit."""
+    """One message has more frames than the limit."""
 
 
 class TooManyCommands(ZmtpError):
-    """More commands in a row than the limit, or a longer one."""
+    """More consecutive commands than the limit, or a command that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +54,23 @@ class ZmtpLimits:
     """What a peer may send."""
 
     message_bytes: int
-    """Of one message, all frames together."""
+    """Bytes of one message, all frames together."""
     frames: int = 256
-    """Of one message. Jupyter's have six or seven, and one for each buffer of a widget."""
+    """Frames of one message. Jupyter's have six or seven, plus one for each buffer of a widget."""
     command_bytes: int = 1024
     commands: int = 10_000
-    """Between two messages. A kernel sends one when it is greeted, and none later."""
+    """Commands between two messages. A kernel sends one after the greeting, and none later."""
 
 
 class ZmtpPeer:
-    """The other end of a connection: what it sends is fed in, whole messages are taken out one by one.
+    """The other end of a connection: feed in received bytes, and take out complete messages one by one.
 
-    It cannot be used after a ZmtpError. It holds no more than one message of ``limits`` beside what was fed at once.
+    It cannot be used after a ZmtpError. It holds at most one message within ``limits``, plus the bytes fed last.
     """
 
     def __init__(self, ours: SocketType, limits: ZmtpLimits) -> None:
         self.ready = False
-        """Whether it has introduced itself."""
+        """Whether the handshake is complete."""
         self._ours = ours
         self._limits = limits
         self._greeted = False
@@ -86,11 +85,11 @@ class ZmtpPeer:
 
     @property
     def held(self) -> int:
-        """Bytes in memory that make no whole message yet."""
+        """Bytes in memory that do not make a complete message yet."""
         return len(self._buffer) + self._bytes
 
     def feed(self, data: bytes) -> None:
-        """Take what was received. Call ``take`` until it returns None before more is fed."""
+        """Add received bytes. Call ``take`` until it returns None before feeding more."""
         self._buffer += data
 
     def take(self) -> list[bytes] | None:
@@ -114,22 +113,22 @@ class ZmtpPeer:
         return None
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """Have a message sent, after the peer has introduced itself. What is to go out, ``to_send`` has."""
+        """Queue a message for after the handshake. ``to_send`` returns the bytes."""
         (self._to_send if self.ready else self._waiting).extend(encode(frames))
 
     def to_send(self) -> bytes:
-        """What is to be sent now: introduction, messages, answers to commands. Empty the second time."""
+        """Take the bytes to send now: greeting, messages, answers to commands. Each is returned once."""
         data, self._to_send = bytes(self._to_send), bytearray()
         return data
 
     def _take_greeting(self) -> bool:
         first, last = 0, len(_SIGNATURE) - 1  # what is between them has no meaning
         if len(self._buffer) > last and (self._buffer[first], self._buffer[last]) != (_SIGNATURE[0], _SIGNATURE[-1]):
-            raise InvalidZmtp("the greeting is not ZMTP's")
+            raise InvalidZmtp("the greeting is not that of ZMTP")
         if len(self._buffer) < len(_GREETING):
             return False
         if self._buffer[10] < 3 or self._buffer[12:32] != _MECHANISM:
-            raise InvalidZmtp("the greeting is not of version 3 without encryption")
+            raise InvalidZmtp("the greeting is not for version 3 without encryption")
         del self._buffer[: len(_GREETING)]
         self._greeted = True
         return True
@@ -152,15 +151,15 @@ class ZmtpPeer:
             yield flags, body
 
     def _check(self, flags: int, size: int) -> None:
-        """Whether a frame that was announced may come."""
+        """Check whether an announced frame is allowed."""
         limits = self._limits
         if flags & ~(_MORE | _LONG | _COMMAND) or (flags & _COMMAND and flags & _MORE):
             raise InvalidZmtp(f"no frame has the flags {flags:#x}")
         if flags & _COMMAND:
             if size > limits.command_bytes or self._commands >= limits.commands:
-                raise TooManyCommands(f"{self._commands + 1} commands in a row, the last of {size} bytes")
+                raise TooManyCommands(f"{self._commands + 1} consecutive commands, the last of {size} bytes")
         elif not self.ready:
-            raise InvalidZmtp("a message before the peer introduced itself")
+            raise InvalidZmtp("a message before the handshake")
         elif self._bytes + size > limits.message_bytes:
             raise MessageTooLarge(f"a message of more than {limits.message_bytes} bytes")
         elif len(self._frames) >= limits.frames:
@@ -180,12 +179,12 @@ class ZmtpPeer:
             self._waiting = bytearray()
         elif name == b"PING":
             if not _TTL_BYTES <= len(rest) <= _TTL_BYTES + _LONGEST_CONTEXT:
-                raise InvalidZmtp("a PING of another length")
+                raise InvalidZmtp("a PING of the wrong length")
             self._to_send += _frame(_COMMAND, b"\x04PONG" + rest[_TTL_BYTES:])
 
 
 def encode(frames: Sequence[bytes]) -> bytes:
-    """A message as it is sent."""
+    """Encode a message as it is sent."""
     last = len(frames) - 1
     return b"".join(_frame(_MORE if n < last else 0, body) for n, body in enumerate(frames))
 
@@ -203,6 +202,6 @@ def _properties(data: bytes) -> dict[bytes, bytes]:
         name, rest = data[1 : 1 + data[0]], data[1 + data[0] :]
         size = int.from_bytes(rest[:4], "big")
         if not name or len(rest) < 4 + size:
-            raise InvalidZmtp("a property that is cut short")
+            raise InvalidZmtp("a truncated property")
         found[name.lower()], data = rest[4 : 4 + size], rest[4 + size :]
     return found

@@ -35,37 +35,37 @@ log = structlog.get_logger()
 _LARGEST_ANSWER = 1 << 18
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
 _START_S = 240.0
-"""How long a zygote may take to import TensorFlow; one that takes longer hangs."""
+"""How long a zygote may take to import TensorFlow before it counts as hung."""
 _SPAWN_S = 30.0
 _NEXT_ZYGOTE_S = 45.0
-"""How long a sandbox may wait for a zygote that is being replaced; for the first one, as long as that may take."""
+"""How long a sandbox may wait for a zygote that is being replaced; the first one may take the whole start time."""
 _OOM_SCORE = "400"
-"""Of a sandbox's PID 1; less than its kernels', which go first."""
+"""The OOM score adjustment of a sandbox's PID 1; lower than its kernels', which are killed first."""
 _MOST_REFUSALS = 3
-"""Sandboxes in a row that failed before the zygote is replaced."""
+"""Consecutive failed sandboxes before the zygote is replaced."""
 _FULL_MACHINE = re.compile(rf"\[Errno ({errno.EAGAIN}|{errno.ENOMEM})\]")
-"""In a complaint of a zygote's."""
+"""In a zygote's error message: the machine has no processes or memory left."""
 _MOST_FAILURES = 2
-"""Zygotes in a row that did not start before nobody waits for the next one any more."""
+"""Consecutive zygotes that failed to start before requests stop waiting for the next one."""
 _MOST_ARENAS = "4"
-"""Of malloc, in each kernel; with one for each of TensorFlow's threads a fit keeps 10 MB more, and is no faster."""
+"""Arenas of malloc in each kernel; with one per TensorFlow thread, a fit uses 10 MB more and is no faster."""
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 
 class ZygoteUnavailable(Exception):
-    """A sandbox cannot be made now. ``str()`` says why."""
+    """A sandbox cannot be created now. ``str()`` says why."""
 
 
 class ZygoteEnded(ZygoteUnavailable):
-    """The zygote ended before it answered. The next one is on its way."""
+    """The zygote ended before it answered. The next one is already starting."""
 
 
 class IsolationIncomplete(ZygoteUnavailable):
-    """No sandbox is made because untrusted users can reach this runner and an isolation layer is missing."""
+    """No sandbox is created because untrusted users can reach this runner and an isolation layer is missing."""
 
 
 class ZygoteClient:
-    """One zygote for one Keras version; restarted for as long as it is kept. A cold one is for kernels with a TPU."""
+    """One zygote for one Keras version, restarted whenever it ends. A cold one is for kernels with a TPU."""
 
     def __init__(
         self,
@@ -97,35 +97,35 @@ class ZygoteClient:
         self.outer_sandbox = "none"
         self.trouble: str | None = None
         self.safeguards: list[Safeguard] = []
-        """Around the first sandbox of the latest zygote; empty until there was one."""
+        """The safeguards around the first sandbox of the latest zygote; empty until there has been one."""
         self.patches: list[LibraryPatch] = []
-        """As the latest zygote found them; empty until there was one, and where it is cold."""
+        """The patches as the latest zygote found them; empty until there has been one, and for a cold one."""
         self._refusals = 0
         self._failures = 0
         self._was_ready = False
 
     @property
     def ready(self) -> bool:
-        """Whether a sandbox can be had at once."""
+        """Whether a sandbox can be created at once."""
         return self._ready.is_set()
 
     @property
     def refuses(self) -> str:
-        """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
+        """Why sandboxes are refused although they could be created, for the operator; empty if they are not."""
         return why_unsafe(self.safeguards, self._settings)
 
     def mark_users_untrusted(self) -> None:
-        """They can reach this runner: from now on a missing isolation layer is a reason to refuse."""
+        """Note that untrusted users can reach this runner: from now on, a missing isolation layer means refusal."""
         self._settings = self._settings.model_copy(update={"untrusted_users": True})
         self._log_refusal()
 
     def keep(self) -> None:
-        """Start it, and start it again whenever it ends."""
+        """Start it, and restart it whenever it ends."""
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep(), name=f"zygote-keras{self._keras}")
 
     async def close(self) -> None:
-        """End it for good; sandboxes it made live on."""
+        """End it permanently; its sandboxes live on."""
         if self._keeper:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -134,15 +134,15 @@ class ZygoteClient:
         self._stop()
 
     async def spawn(self, allocation: DeviceAllocation | None = None) -> Sandbox:
-        """Fork a sandbox, in its cgroup before it runs anything; with an ``allocation`` it keeps those devices.
+        """Fork a sandbox, in its cgroup before it runs anything, with the real devices ``allocation``, if any.
 
-        Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
-        the same, and destroyed.
+        Canceling this leaves nothing behind: the zygote answers requests in order, so the sandbox is awaited anyway,
+        and destroyed.
 
-        A zygote that dies meanwhile is replaced: the sandbox then comes from the next one.
+        If the zygote dies meanwhile, the sandbox comes from the next one.
 
         Raises:
-            ZygoteUnavailable: no zygote came up in time, or the machine refused a step.
+            ZygoteUnavailable: no zygote started in time, or a step failed on this machine.
             IsolationIncomplete: an essential isolation layer is missing.
         """
         try:
@@ -163,7 +163,7 @@ class ZygoteClient:
         try:
             return await asyncio.shield(making)
         except OSError as e:
-            raise ZygoteUnavailable(f"the machine refused a step: {e}") from e
+            raise ZygoteUnavailable(f"a step failed on this machine: {e}") from e
         except asyncio.CancelledError:
             unwanted = asyncio.create_task(_destroy(making), name="unwanted-sandbox")
             self._unwanted.add(unwanted)
@@ -205,14 +205,14 @@ class ZygoteClient:
         return sandbox
 
     async def _lease(self, user: int | None, sandbox: Sandbox) -> None:
-        """Lend the user to nobody else before the last process of the sandbox is gone."""
+        """Keep the user from other sandboxes until the last process of this one is gone."""
         await sandbox.gone.wait()
         self._users.give_back(user)
 
     async def _ask(
         self, allocation: DeviceAllocation | None, descriptors: list[int]
     ) -> tuple[int | None, int, int, int]:
-        """Ask for a sandbox. Returns its user, its PID 1, the version of Landlock that is under, and a pidfd of it."""
+        """Request a sandbox. Returns its user, its PID 1, the Landlock version in force there, and a pidfd of PID 1."""
         try:
             user = self._users.take()
         except NoUserAvailable as e:
@@ -226,19 +226,19 @@ class ZygoteClient:
     async def _ask_for(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[int, int, int]:
         async with self._lock:
             if not self.ready and asyncio.current_task() is not self._keeper:
-                raise ZygoteEnded("the zygote was replaced, and the isolation of the new one is not checked yet")
+                raise ZygoteEnded("the zygote was replaced, and the isolation of the new one has not been checked yet")
             data, fds = await self._exchange(user, policy, descriptors)
         answer = json.loads(data)
         if "error" in answer or not fds:
             for fd in fds:
                 os.close(fd)
             self._count_refusal(str(answer.get("error")))
-            raise ZygoteUnavailable(f"no sandbox on this machine: {answer.get('error')}")
+            raise ZygoteUnavailable(f"no sandbox could be created: {answer.get('error')}")
         self._refusals = 0
         return int(answer["pid"]), int(answer["landlock"]), fds[0]
 
     async def _exchange(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[bytes, list[int]]:
-        """One request and its answer; the caller holds the lock."""
+        """Send one request and read its answer; the caller holds the lock."""
         link = self._link
         if link is None:
             raise ZygoteEnded("the zygote is being replaced")
@@ -247,7 +247,7 @@ class ZygoteClient:
             socket.send_fds(link, [request], descriptors)
             data, fds = await asyncio.wait_for(self._receive(link), _SPAWN_S)
             if not data:
-                raise ConnectionResetError("its end of the socket is closed")
+                raise ConnectionResetError("it closed its end of the socket")
         except TimeoutError as e:
             self._stop(link)
             raise ZygoteUnavailable("the zygote does not answer") from e
@@ -256,13 +256,13 @@ class ZygoteClient:
             raise ZygoteEnded(f"the zygote ended: {e}") from e
         finally:
             if link is not self._link:
-                link.close()  # who stopped the zygote left that to us
+                link.close()  # whoever stopped the zygote left this to us
         return data, fds
 
     def _count_refusal(self, why: str) -> None:
-        """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may.
+        """Count a failure to create a sandbox. A zygote may have a stale view of the machine, so a new one may succeed.
 
-        Where the machine itself has no process or memory left, the next one would fare no better.
+        If the machine itself has no processes or memory left, a new one would not help.
         """
         if _FULL_MACHINE.search(why):
             return
@@ -295,7 +295,7 @@ class ZygoteClient:
                 assert self._process
                 status = await _ended(self._process)
                 log.warning("zygote ended", keras=self._keras, status=status)
-            except Exception as e:  # whatever it was: without its keeper there would be no zygote any more
+            except Exception as e:  # whatever it was: without this task, nothing would restart the zygote
                 self.trouble = str(e) or repr(e)
                 expected = isinstance(e, (OSError, RuntimeError, ZygoteUnavailable, SandboxGone))
                 log.error("zygote did not start", keras=self._keras, error=self.trouble, exc_info=not expected)
@@ -333,7 +333,7 @@ class ZygoteClient:
         )
         datasets = zygote_command.datasets_folder(self._settings)
         self._datasets = DATASETS if datasets and self.outer_sandbox == "bubblewrap" else datasets
-        self._policy(None)  # what cannot be had is said before anything is started
+        self._policy(None)  # report a policy that is not possible before anything is started
         environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
@@ -342,10 +342,10 @@ class ZygoteClient:
         return session_policy(self.limits, self._datasets, compile_filters(), allocation).to_json()
 
     async def _inspect(self) -> None:
-        """Make one sandbox with a kernel, look at it from outside, and judge which isolation layers are in force.
+        """Create one sandbox with a kernel, inspect it from outside, and check which isolation layers are in force.
 
         Raises:
-            ZygoteUnavailable, SandboxGone, InspectionFailed: no sandbox with a kernel can be made.
+            ZygoteUnavailable, SandboxGone, InspectionFailed: no sandbox with a kernel can be created.
         """
         sandbox = await self._make()
         try:
@@ -363,12 +363,12 @@ class ZygoteClient:
             log.error("learners' code is refused", why=self.refuses, otherwise=f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"')
 
     def _stop(self, asked: socket.socket | None = None) -> None:
-        """End it; where ``asked`` is given only the one behind that socket, for the next one may be there already."""
+        """End it; with ``asked``, only the one behind that socket, because its successor may already exist."""
         if asked is not None and asked is not self._link:
             return
         self._ready.clear()
         if self._link:
-            if self._lock.locked():  # somebody waits for an answer, learns that there will be none, and closes it
+            if self._lock.locked():  # a request waits for an answer; it notices that none will come, and closes it
                 with contextlib.suppress(OSError):
                     self._link.shutdown(socket.SHUT_RDWR)
             else:
@@ -386,13 +386,13 @@ async def _destroy(making: asyncio.Task[Sandbox]) -> None:
 
 
 def _end_before_the_host(pid: int) -> None:
-    """Where the machine runs out of memory, sessions go before anything else. From root, nobody inside can undo it."""
+    """Make the kernel kill sessions first if memory runs out. If root sets it, code inside cannot undo it."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_SCORE)
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a child without a thread: a thread that waits would hold up this process's own end."""
+    """Wait for a child without a thread: a waiting thread would delay the end of this process."""
     pidfd = os.pidfd_open(process.pid)
     over = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """cgroups: memory, processes and CPU of a whole session, limited and counted by the kernel.
 
-Version 1 and version 2 are both served; where neither may be written (a plain container, an ordinary user without
-delegation) ``detect`` says so and ``usage`` watches memory instead.
+Version 1 and version 2 are both supported. If neither is writable (a plain container, an unprivileged user without
+delegation), ``detect`` says so and ``usage`` polls memory instead.
 """
 
 from __future__ import annotations
@@ -23,95 +23,95 @@ _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 _PREFIX = "lockstep-"
 _IN_SOCKETS = 8
-"""The part of its memory, as a divisor, that a session of version 1 may have in sockets beside it."""
+"""With version 1, a session may have this fraction of its memory (a divisor) in sockets, in addition to the rest."""
 _CONTROLLERS = "+memory +pids +cpu"
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupStats:
-    """What a group has met since it was made; None where nobody counts or it cannot be read."""
+    """The counters of a group since its creation; None for one that does not exist or cannot be read."""
 
     oom_kills: int = 0
     forks_refused: int = 0
     peak_bytes: int | None = None
-    """The most memory since ``reset_peak``, swap included."""
+    """The most memory used since ``reset_peak``, swap included."""
     cpu_s: float | None = None
-    """CPU time of all processes that are or were in it, in seconds."""
+    """CPU time of all its present and past processes, in seconds."""
 
 
 class SessionCgroup(Protocol):
-    """The cgroup of one session. The supervisor makes it, fills it and removes it."""
+    """The cgroup of one session. The supervisor creates, fills and removes it."""
 
     def add(self, pid: int) -> None:
-        """Put a process in, before it runs anything of the learner's."""
+        """Add a process, before it runs any learner code."""
 
     def facts(self) -> CgroupStats:
-        """Read the counters. One that cannot be read, as of a group that goes away, is logged once and left out."""
+        """Read the counters. One that cannot be read, as in a group that is going away, is logged once and omitted."""
 
     def reset_peak(self) -> None:
         """Start a new peak, at the beginning of a run."""
 
     def kill(self) -> None:
-        """Kill every process in it, where version 2 offers that (Linux 5.14)."""
+        """Kill every process in it, if version 2 supports that (Linux 5.14)."""
 
     def remove(self) -> bool:
-        """Delete the empty group. False while a process is left in it."""
+        """Delete the empty group. Returns False while a process is left in it."""
 
 
 class CgroupManager(Protocol):
-    """A place where groups can be made."""
+    """Creates groups below one parent."""
 
     version: int
 
     def create(self, name: str, limits: Limits) -> SessionCgroup:
-        """Make a group with these limits. Raises OSError, and leaves none behind."""
+        """Create a group with these limits. If that raises OSError, no group is left behind."""
 
     def sweep(self) -> None:
-        """Delete the groups that were not empty when they should have been removed."""
+        """Delete groups that were not empty when they should have been removed."""
 
     def close(self) -> None:
-        """Delete the place."""
+        """Delete the parent."""
 
 
 class NullCgroup:
-    """Where cgroups cannot be written: nothing is limited or counted here."""
+    """Used if cgroups are not writable: limits and counts nothing."""
 
     def add(self, pid: int) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def facts(self) -> CgroupStats:
-        """Nothing is known."""
+        """Return unknown counters."""
         return CgroupStats()
 
     def reset_peak(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def kill(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def remove(self) -> bool:
-        """Nothing to do."""
+        """Do nothing."""
         return True
 
 
 class NullCgroupManager:
-    """The null object of Groups."""
+    """The null object of ``CgroupManager``."""
 
     version = 0
 
     def create(self, name: str, limits: Limits) -> NullCgroup:
-        """A group that does nothing."""
+        """Return a group that does nothing."""
         return NullCgroup()
 
     def sweep(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def detect() -> CgroupManager:
-    """Find out which cgroups this process may make, by making them."""
+    """Find out which cgroups this process may create, by creating them."""
     attempts = (_V2Groups.make, _V1Groups.make)
     for attempt in attempts:
         with contextlib.suppress(OSError, KeyError, ValueError):
@@ -120,7 +120,7 @@ def detect() -> CgroupManager:
 
 
 def own_paths() -> dict[str, str]:
-    """This process's cgroup per controller; the empty name is version 2's."""
+    """This process's cgroup for each controller; the empty name stands for version 2."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     paths = {}
     for line in lines:
@@ -131,34 +131,34 @@ def own_paths() -> dict[str, str]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what a supervisor that was killed has left."""
+    """Remove groups that a killed supervisor has left behind."""
     for old in parent.glob(f"{_PREFIX}*"):
         pid = old.name.removeprefix(_PREFIX)
-        if pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists():  # who had our own number was another
+        if pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists():  # an earlier process had our process ID
             for child in (*old.glob("*/"), old):
                 with contextlib.suppress(OSError):
                     child.rmdir()
 
 
 class _CachedReader:
-    """What was last read of a group: a file of it that cannot be read is no reason to fail, and is said once."""
+    """Reads a group's files, and remembers counters. An unreadable file is not an error, and is logged once."""
 
     def __init__(self) -> None:
         self._said = False
         self._counted: dict[str, int] = {}
 
     def read(self, read: Callable[[], int]) -> int | None:
-        """A number, or None."""
+        """Read a number; None if that fails."""
         try:
             return read()
         except (OSError, ValueError) as e:
             if not self._said:
-                log.warning("cgroup cannot be read: what its sandbox uses is judged without it", error=str(e))
+                log.warning("cgroup cannot be read; estimating the usage of its sandbox without it", error=str(e))
                 self._said = True
             return None
 
     def count(self, file: Path, key: str) -> int:
-        """A counter that never sinks; what it was before where it cannot be read."""
+        """Read a counter that never decreases; returns the previous value if it cannot be read."""
         self._counted[key] = self.read(lambda: _read_key(file, key)) or self._counted.get(key, 0)
         return self._counted[key]
 
@@ -170,12 +170,12 @@ class _LeftoverGroups:
         self._groups: set[SessionCgroup] = set()
 
     def note(self, group: SessionCgroup, *, removed: bool) -> bool:
-        """Remember a group that is still there; returns ``removed``."""
+        """Remember a group that still exists; returns ``removed``."""
         (self._groups.discard if removed else self._groups.add)(group)
         return removed
 
     def sweep(self) -> None:
-        """Try them again."""
+        """Try to remove them again."""
         for group in list(self._groups):
             group.kill()
             group.remove()
@@ -216,7 +216,7 @@ class _V2Groups:
         for parent in dict.fromkeys((own, _ROOT)):
             with contextlib.suppress(OSError):
                 return cls(cls._base_in(parent, may_step_aside=parent == own))
-        raise OSError("no cgroup of version 2 may be divided here")
+        raise OSError("no cgroup of version 2 can be divided here")
 
     @staticmethod
     def _base_in(parent: Path, *, may_step_aside: bool) -> Path:
@@ -262,13 +262,13 @@ class _V2Groups:
 
 
 def _step_aside(group: Path) -> None:
-    """A group with processes of its own may not pass controllers on: move them into a leaf, but nobody else's.
+    """Move our own processes into a leaf, because a group with processes cannot delegate controllers.
 
-    Ours are this process, the one that started it, and all of a systemd service (its unit delegates the group to it).
+    Ours are this process, its parent, and everything in a systemd service (whose unit delegates the group to it).
     """
     pids = (group / "cgroup.procs").read_text().split()
     if not group.name.endswith(".service") and set(map(int, pids)) - {os.getpid(), os.getppid()}:
-        raise OSError(f"{group} holds processes of others")
+        raise OSError(f"{group} contains other processes")
     leaf = group / "supervisor"
     leaf.mkdir(exist_ok=True)
     for pid in pids:
@@ -282,9 +282,9 @@ class _V2Group:
         self._left = left
         self._known = _CachedReader()
         self._peak: int | None = None
-        """A descriptor of ``memory.peak``: since Linux 6.12 each has a peak of its own, which a write resets."""
+        """A descriptor of ``memory.peak``: since Linux 6.12, each has its own peak, which a write resets."""
         self._peak_before = 0
-        """Before 6.12 there is one peak, and it never sinks."""
+        """Before 6.12 there is only one peak, and it never decreases."""
 
     def add(self, pid: int) -> None:
         (self._path / "cgroup.procs").write_text(str(pid))
@@ -364,9 +364,9 @@ class _V1Groups:
         (paths["memory"] / "memory.limit_in_bytes").write_text(size)
         try:
             (paths["memory"] / "memory.memsw.limit_in_bytes").write_text(size)
-        except OSError:  # swap is not accounted here: nothing of the group may go there
+        except OSError:  # swap is not accounted: keep the group out of it
             (paths["memory"] / "memory.swappiness").write_text("0")
-        with contextlib.suppress(OSError):  # version 1 counts what waits in TCP and UDP sockets apart, or not at all
+        with contextlib.suppress(OSError):  # version 1 counts memory of TCP and UDP sockets separately, or not at all
             (paths["memory"] / "memory.kmem.tcp.limit_in_bytes").write_text(str(limits.memory_mb * MiB // _IN_SOCKETS))
         (paths["pids"] / "pids.max").write_text(str(limits.processes))
         (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
@@ -404,7 +404,7 @@ class _V1Group:
             self._peak.write_text("0")
 
     def kill(self) -> None:
-        """Version 1 cannot; the PID namespace does it."""
+        """Do nothing: version 1 cannot kill a group, so the PID namespace does it."""
 
     def remove(self) -> bool:
         return self._left.note(self, removed=_rmdir(self._paths.values()))

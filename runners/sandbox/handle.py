@@ -26,7 +26,7 @@ _LARGEST_WORD = 1 << 16
 _ANSWER_S = 2.0
 _REMOVE_TRIES = 40
 _CONFIRM_S = 2.0
-"""How long PID 1 may take to kill all that is in its sandbox, and to say so."""
+"""How long PID 1 may take to kill everything in its sandbox and report it."""
 _DIE_S = 10.0
 """How long the kernel may take to end every process of a sandbox."""
 
@@ -49,44 +49,44 @@ class Sandbox:
     control: socket.socket
     group: SessionCgroup
     landlock: int = 0
-    """The version of Landlock that PID 1 was under before it served; 0 for none."""
+    """The Landlock version in force in PID 1; 0 for none."""
     file_bytes: int = 0
-    """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
+    """Bytes in the sandbox's own folders at the last ``ask_usage``."""
     left: tuple[tuple[int, int], ...] = ()
-    """What was left in each of them then, in bytes and in inodes."""
+    """The free space in each of them at that time, in bytes and in inodes."""
     members: tuple[ClusterMember, ...] = ()
-    """The processes of its cluster, if its machine is one, as PID 1 has last told."""
+    """The processes of its cluster, if any, as PID 1 last reported them."""
     trace: str = ""
-    """How the kernel crashed, if it did: lines from inside, which may say anything."""
+    """How the kernel crashed, if it did: untrusted lines from inside."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     printed: int = -1
-    """The memory in which its kernels keep what they print, see ``runners.wire.journal``."""
+    """The memory for the output of its kernels, see ``runners.wire.journal``."""
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
-    """Started so far: the end of one is no word about the next."""
+    """The number of kernels started so far, so that the end of one is not mistaken for that of the next."""
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: int = 0
     _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
     """Injected failures that PID 1 has not confirmed yet, by number."""
 
     def watch(self) -> None:
-        """Begin to listen: for words of PID 1, and for its end."""
+        """Start listening to PID 1's messages, and for its end."""
         loop = asyncio.get_running_loop()
         self.control.setblocking(False)
         loop.add_reader(self.control.fileno(), self._hear)
         loop.add_reader(self.pidfd, self._ended)
 
     def start_kernel(self, topology: str, keras: int, key: bytes, keyboard: bool = False) -> asyncio.Future[int]:
-        """Fork a kernel, after ending the one before.
+        """Fork a kernel, after ending the previous one.
 
         Args:
-            topology: the machine it shall see.
+            topology: the machine that it sees.
             keras: the version of its zygote.
             key: signs its messages.
             keyboard: whether ``input()`` may ask its client.
 
         Returns:
-            A future of its exit status, negative for a signal.
+            A future with its exit status, negative for a signal.
         """
         self._resolve(-signal.SIGKILL)
         self._exit = asyncio.get_running_loop().create_future()
@@ -103,17 +103,17 @@ class Sandbox:
         return self._exit
 
     def send_signal(self, signum: int) -> None:
-        """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
+        """Signal the kernel's process; SIGKILL kills everything in the sandbox. ``kill`` also waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
 
     async def inject_failure(self, fault: InjectedFailure) -> str:
-        """Have PID 1 do it to a process of the cluster; ``members`` are as it left them.
+        """Let PID 1 inject a failure into a process of the cluster; then ``members`` are up to date.
 
         Returns:
-            What became of it, see ``runners.guest.pid1.cluster_manager.ClusterManager.do``.
+            The result, see ``runners.guest.pid1.cluster_manager.ClusterManager.do``.
 
         Raises:
-            SandboxGone: there is no PID 1 any more, or it does not answer in time.
+            SandboxGone: PID 1 no longer exists, or does not respond in time.
         """
         number = self._asked = self._asked + 1
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -123,14 +123,14 @@ class Sandbox:
             async with asyncio.timeout(_ANSWER_S):
                 return await answer
         except TimeoutError:
-            raise SandboxGone("PID 1 does not answer") from None
+            raise SandboxGone("PID 1 does not respond") from None
         finally:
             del self._answers[number]
 
     async def kill(self) -> None:
-        """End all that runs in the sandbox, at once; the sandbox itself too, if its PID 1 does not get it done.
+        """Kill everything that runs in the sandbox, and the sandbox itself if its PID 1 fails to do so.
 
-        Returns when nothing of it is left.
+        Returns when it is completely gone.
         """
         if self._exit is None or self._exit.done():
             return
@@ -142,28 +142,28 @@ class Sandbox:
             await self._end()
 
     async def ask_usage(self) -> None:
-        """Bring ``file_bytes`` and ``left`` up to date. Raises SandboxGone, also if PID 1 does not answer in time."""
+        """Update ``file_bytes`` and ``left``. Raises SandboxGone, also if PID 1 does not respond in time."""
         self._answered.clear()
         self._say({"op": "usage"})
         try:
             async with asyncio.timeout(_ANSWER_S):
                 await self._answered.wait()
         except TimeoutError:
-            raise SandboxGone("PID 1 does not answer") from None
+            raise SandboxGone("PID 1 does not respond") from None
 
     async def destroy(self) -> None:
         """Kill everything inside and leave nothing behind. Safe to call twice."""
         if self.control.fileno() >= 0:
             await self._end()
             self._let_go()
-        for _ in range(_REMOVE_TRIES):  # the last process of a killed group takes a moment to leave it
+        for _ in range(_REMOVE_TRIES):  # the last process of a killed group takes a moment to go
             if self.group.remove():
                 break
             await asyncio.sleep(0.05)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     async def _end(self) -> None:
-        """With PID 1 the kernel ends every process of its PID namespace; the cgroup is killed in case one got out."""
+        """Kill PID 1, and with it every process in its PID namespace; also kill the cgroup, in case one escaped."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         self.group.kill()
@@ -219,7 +219,7 @@ class Sandbox:
         asyncio.get_running_loop().remove_reader(self.pidfd)
         self.gone.set()
         self._resolve(-signal.SIGKILL)
-        if self.control.fileno() < 0:  # it took longer to die than anybody waited
+        if self.control.fileno() < 0:  # it ended only after everybody had stopped waiting
             os.close(self.pidfd)
 
     def _resolve(self, status: int) -> None:

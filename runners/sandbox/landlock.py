@@ -1,7 +1,7 @@
-"""Landlock: which files a process may open for what, whatever the mounts say; kept by all that it starts.
+"""Landlock: restricts which files a process and its children may access and how, whatever the mounts allow.
 
-A ruleset handles only the rights that the running kernel knows. Kernels before ABI 2 would refuse every rename
-between folders; there, and where Landlock is missing, nothing is restricted and ``abi`` says so.
+A ruleset handles only the rights that the running kernel knows. Kernels before ABI 2 would refuse every rename between
+folders. With those, and without Landlock, nothing is restricted and ``abi`` says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runners.sandbox import linux
 
 
 class AccessRight(IntFlag):
-    """What can be done to a file or below a folder, as in linux/landlock.h."""
+    """Rights on a file or below a folder, as in linux/landlock.h."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -49,19 +49,19 @@ WRITE = (
     | AccessRight.REMOVE_FILE
     | AccessRight.REFER
 )
-"""All of a folder of one's own, but for devices."""
+"""All rights on a session's own folder, except creating devices."""
 DEVICE = AccessRight.READ_FILE | AccessRight.WRITE_FILE | AccessRight.TRUNCATE | AccessRight.IOCTL_DEV
 _OF_FILES = DEVICE | AccessRight.EXECUTE
 
 _FIRST_USEFUL = 2
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
 _QUIET = 1 << 0 | 1 << 2
-"""Refusals are not logged: neither ours nor those of a ruleset made inside."""
+"""Refusals are not logged, neither of our ruleset nor of one created inside."""
 
 
 @cache
 def abi() -> int:
-    """The version of Landlock that is of use here, 0 where there is none."""
+    """The usable Landlock version; 0 if there is none."""
     version = linux.landlock_abi()
     return version if version >= _FIRST_USEFUL else 0
 
@@ -77,10 +77,10 @@ def handled_rights(version: int) -> tuple[AccessRight, int]:
 
 
 def restrict(rules: tuple[tuple[str, int], ...]) -> None:
-    """Restrict this process, and all that come from it, to ``rules``: (path, rights).
+    """Restrict this process and its descendants to ``rules``: (path, rights).
 
-    Without rules nothing is restricted; paths that do not exist are skipped. Beyond that,
-    abstract Unix sockets and signals reach only processes that are restricted by the same ruleset.
+    Without rules, nothing is restricted; paths that do not exist are skipped. In addition, abstract Unix sockets and
+    signals reach only processes that are restricted by the same ruleset.
     """
     version = abi()
     if not version or not rules:

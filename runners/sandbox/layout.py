@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 UID = 1000
-"""The learner's user and group inside the sandbox. Outside, it is the zygote's own unprivileged user."""
+"""The learner's user and group ID inside the sandbox. Outside, it is an unprivileged user of the host."""
 HOSTNAME = "lockstep"
 HOME = "/home/learner"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 - each sandbox has its own
 WRITABLE_FOLDERS = (TMP, HOME, SHM)
-"""The only folders that learner code can write to. They are kept in memory."""
+"""The only folders that learner code can write to. They are in memory."""
 DATASETS = "/opt/lockstep/datasets"
 """Where a session sees the node's data set cache, read-only."""
 GRANTED_GPUS_VARIABLE = "LOCKSTEP_REAL"

@@ -1,6 +1,6 @@
 """The few kernel calls that Python 3.11 does not wrap, each as a typed function that raises OSError.
 
-The library handle is made at import, before the zygote forks, so that nothing is looked up in a child.
+The library is loaded at import, before the zygote forks, so that children do not have to look anything up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MS_REMOUNT, MS_RDONLY = 32, 1
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
 _MOUNT_FLAGS = {"noexec": MS_NOEXEC, "nosymfollow": 256, "noatime": 1024, "nodiratime": 2048, "relatime": 1 << 21}
-"""What a remount would drop, or may not drop, of what a mount has already."""
+"""Options of a mount that a remount has to repeat, because it would or must not drop them."""
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
@@ -53,7 +53,7 @@ def _check(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces named by ``CLONE_NEW*`` flags for new ones."""
+    """Move to new namespaces of the kinds given by ``CLONE_NEW*`` flags."""
     _check(_libc.unshare(flags), "unshare")
 
 
@@ -69,7 +69,7 @@ def umount(target: str, flags: int = 0) -> None:
 
 
 def make_read_only(target: str) -> None:
-    """Turn ``target`` and every mount below it read-only, without set-uid programs or devices."""
+    """Make ``target`` and every mount below it read-only, without set-uid programs or devices."""
     try:
         _set_read_only(target)
     except OSError as e:
@@ -85,7 +85,7 @@ def _set_read_only(target: str) -> None:
 
 
 def _remount_read_only(target: str) -> None:
-    """One by one, where the kernel has no mount_setattr: before Linux 5.12, and in gVisor."""
+    """Remount one by one if the kernel has no mount_setattr (before Linux 5.12, and in gVisor)."""
     real = os.path.realpath(target)
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     options = {_unescaped(fields[4]): fields[5].split(",") for fields in mounts}
@@ -105,12 +105,12 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def sethostname(name: str) -> None:
-    """Name this UTS namespace."""
+    """Set the host name of this UTS namespace."""
     _check(_libc.sethostname(name.encode(), len(name.encode())), "sethostname")
 
 
 def loopback_up() -> None:
-    """Switch on the loopback of this network namespace; there is no other interface."""
+    """Bring up the loopback of this network namespace, its only interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         request = fcntl.ioctl(s, _SIOCGIFFLAGS, struct.pack("16sH22x", b"lo", 0))
         flags = struct.unpack_from("16sH", request)[1]
@@ -120,31 +120,31 @@ def loopback_up() -> None:
 
 
 def set_dumpable(dumpable: bool = True) -> None:
-    """Own one's /proc files (needed again after a change of user), or hide them from others of the same user."""
+    """Make this process own its /proc files (required after a change of user), or hide them from the same user."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0), "PR_SET_DUMPABLE")
 
 
 def die_with_parent(signum: int) -> None:
-    """Get ``signum`` when the parent process ends."""
+    """Receive ``signum`` when the parent process ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 
 def become_subreaper() -> None:
-    """Orphaned descendants become children of this process."""
+    """Adopt orphaned descendants as children of this process."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "PR_SET_CHILD_SUBREAPER")
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, for this process and all that come from it."""
+    """Drop every capability, for this process and its descendants."""
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
-            break  # the first number this kernel does not know
+            break  # the first capability that this kernel does not know
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     set_capabilities(0)
 
 
 def switch_user(user: int, capabilities: int = 0) -> None:
-    """Be this user and group for good, with no capabilities but these (a bit each, as in linux/capability.h)."""
+    """Permanently become this user and group, with only these capabilities (bits as in linux/capability.h)."""
     _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -153,14 +153,14 @@ def switch_user(user: int, capabilities: int = 0) -> None:
 
 
 def set_capabilities(capabilities: int) -> None:
-    """Keep no capabilities but these, in this process; none is passed on to programs."""
+    """Keep only these capabilities in this process; programs that it starts inherit none."""
     header = struct.pack("=Ii", 0x20080522, 0)
     low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
     _check(_libc.syscall(_numbers["capset"], header, struct.pack("=6I", low, low, 0, high, high, 0)), "capset")
 
 
 def no_new_privileges() -> None:
-    """No program started from here gains rights by its set-uid bit or file capabilities."""
+    """Keep programs started from here from gaining rights by set-uid bits or file capabilities."""
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
 
 
@@ -172,12 +172,12 @@ def install_seccomp(program: bytes) -> None:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock's interface, 0 where the kernel has none or it is switched off."""
+    """The Landlock ABI version; 0 if the kernel lacks it or it is disabled."""
     return max(0, int(_libc.syscall(_NR_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_VERSION)))
 
 
 def landlock_ruleset(rights: int, scopes: int, abi: int) -> int:
-    """A ruleset, as a descriptor, that will restrict these rights on files and these scopes."""
+    """Create a ruleset that will restrict these rights on files and these scopes; returns its descriptor."""
     attributes = struct.pack("=QQQ", rights, 0, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
     fd = _libc.syscall(_NR_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     _check(fd, "landlock_create_ruleset")
@@ -185,7 +185,7 @@ def landlock_ruleset(rights: int, scopes: int, abi: int) -> int:
 
 
 def landlock_allow(ruleset: int, handle: int, rights: int) -> None:
-    """Except from a ruleset what lies at or below an open file or folder."""
+    """Allow rights on an open file, or on an open folder and everything below it."""
     beneath = struct.pack("=Qi", rights, handle)
     _check(
         _libc.syscall(_NR_LANDLOCK_CREATE_RULESET + 1, ruleset, _LANDLOCK_PATH_BENEATH, beneath, 0), "landlock_add_rule"
@@ -193,5 +193,5 @@ def landlock_allow(ruleset: int, handle: int, rights: int) -> None:
 
 
 def landlock_restrict(ruleset: int, flags: int) -> None:
-    """Put a ruleset on this process."""
+    """Apply a ruleset to this process."""
     _check(_libc.syscall(_NR_LANDLOCK_CREATE_RULESET + 2, ruleset, flags), "landlock_restrict_self")

@@ -1,8 +1,8 @@
-"""``nvidia-smi`` in a session whose GPUs are simulated: how many they are, and what is true of them.
+"""``nvidia-smi`` in a session with simulated GPUs: lists them, and tells the truth about them.
 
-A program of its own, run by Python without anything else: sandboxes hold a copy of this file (``sandbox/policy.py``),
-on the PATH only while GPUs are simulated. It is laid out in its own way, and says that there is no NVIDIA. A simulated
-GPU has the session's memory, as have all the others.
+A standalone program without dependencies: sandboxes have a copy of this file (``sandbox/policy.py``), which is on the
+PATH only if GPUs are simulated. Its layout is its own, and it says that there is no NVIDIA hardware. All simulated GPUs
+share the session's memory.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROGRAM_FOLDER = "/opt/lockstep/bin"
-"""Where a sandbox has it."""
+"""Its folder in a sandbox."""
 GPU_COUNT_VARIABLE = "LOCKSTEP_GPUS"
-"""The variable of the environment that holds the number of simulated GPUs."""
+"""The environment variable that holds the number of simulated GPUs."""
 GPU_NAME = "Lockstep simulated GPU"
-"""What each of them is called."""
+"""The name of each of them."""
 
 _MiB = 1 << 20
 _WIDTH = 76
 _NO_DEVICES = 6
 _WRONG_USE = 2
-_KNOWN = "nvidia-smi: simulated by Lockstep; it supports: nothing (a table), -L\n"
+_KNOWN = "nvidia-smi: simulated by Lockstep. Run it without arguments for a table, or with -L for a list.\n"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionResources:
-    """What is known of the session.
+    """The session's GPUs and memory.
 
     Attributes:
-        gpus: how many are simulated.
+        gpus: the number of simulated GPUs.
         memory_mib: what the session may use, in MiB.
-        used_mib: what its processes use; None where that is not known.
+        used_mib: what its processes use; None if unknown.
     """
 
     gpus: int
@@ -44,7 +44,7 @@ class SessionResources:
 
 
 class SmiOutput(NamedTuple):
-    """What is printed, and the exit status."""
+    """The printed text and the exit status."""
 
     out: str = ""
     err: str = ""
@@ -52,7 +52,7 @@ class SmiOutput(NamedTuple):
 
 
 def respond(arguments: Sequence[str], machine: SessionResources) -> SmiOutput:
-    """What ``nvidia-smi`` with these arguments says. Pure."""
+    """Compute the output of ``nvidia-smi`` with these arguments. Pure."""
     if arguments and list(arguments) not in (["-L"], ["--list-gpus"]):
         return SmiOutput(err=_KNOWN, status=_WRONG_USE)
     if not machine.gpus:
@@ -85,7 +85,7 @@ def _line(text: str) -> str:
 
 
 def used_mib(proc: Path = Path("/proc")) -> int | None:
-    """What the processes of this PID namespace use in MiB, shared pages in parts; None where none can be read."""
+    """Memory of the processes in this PID namespace in MiB, shared pages in proportion; None if it cannot be read."""
     sizes = [size for folder in proc.iterdir() if folder.name.isdecimal() and (size := _share(folder)) is not None]
     return sum(sizes) // _MiB if sizes else None
 

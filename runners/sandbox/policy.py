@@ -1,4 +1,4 @@
-"""What a sandbox looks like from inside, as frozen data: decided here and applied in ``setup``.
+"""Defines what a sandbox looks like from inside, as frozen data that ``setup`` applies.
 
 This module only checks which folders exist and changes nothing, so tests need no sandbox.
 """
@@ -24,15 +24,15 @@ from runners.sandbox.layout import DATASETS, GRANTED_GPUS_VARIABLE, HOME, HOSTNA
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
 _MAPPED_MB = 1024
-"""What a kernel maps before it does anything, threads' stacks mostly; hardly any of it is in memory."""
+"""Address space that a kernel maps at start, mostly thread stacks; hardly any of it is in memory."""
 _RUNS_OF_A_PROCESS = 10
-"""One process may use the CPU time of that many runs: a kernel lives through many."""
+"""One process may use the CPU time of this many runs, because a kernel executes many."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _SYSCTLS = (
     *((f"user/max_{kind}_namespaces", "0") for kind in _NAMESPACES),
     ("user/max_fanotify_groups", "0"),
     ("user/max_fanotify_marks", "0"),
-    # The kernel counts these for the user outside too, whom sessions share where the supervisor is not root.
+    # The kernel counts these for the outside user as well, which sessions share if the supervisor is not root.
     ("user/max_inotify_instances", "16"),
     ("user/max_inotify_watches", "8192"),
 )
@@ -40,7 +40,7 @@ _PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
 _SMI = f"{nvidia_smi.PROGRAM_FOLDER}/smi.py"
 _PACKAGE = str(Path(__file__).resolve().parents[1])
-"""A kernel that is not forked from a warm one imports it inside."""
+"""A kernel that is not forked from a warm one imports TensorFlow inside the sandbox."""
 _GPU_FACTS = "driver/nvidia"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -61,37 +61,37 @@ class SandboxPolicy:
     """Everything that ``setup`` needs to build one sandbox."""
 
     read_only: tuple[tuple[str, str], ...]
-    """(source on the host, target inside), each with what is mounted below it."""
+    """(source on the host, target inside), each with the mounts below it."""
     covered: tuple[str, ...]
     """Folders below those that are empty inside."""
     links: tuple[tuple[str, str], ...]
     """(target, name) of symbolic links."""
     files: tuple[tuple[str, str], ...]
-    """(path, content) of small files made for the sandbox."""
+    """(path, content) of small files created for the sandbox."""
     programs: tuple[tuple[str, str], ...]
-    """The same of small programs."""
+    """The same for small programs."""
     devices: tuple[str, ...]
     tmpfs: tuple[Tmpfs, ...]
     rlimits: tuple[tuple[str, int], ...]
     """(name of a resource.RLIMIT_*, limit)."""
     environment: tuple[tuple[str, str], ...]
     sysctls: tuple[tuple[str, str], ...]
-    """(path below /proc/sys, value), set where this kernel lets a user namespace have its own."""
+    """(path below /proc/sys, value), set if this kernel has one per user namespace."""
     proc_read_only: tuple[str, ...]
-    """Below /proc, as far as it is a real one and they exist."""
+    """Read-only paths below /proc, if it is a real one and they exist."""
     proc_hidden: tuple[str, ...]
-    """Files below /proc that are empty inside."""
+    """Files below /proc that appear empty inside."""
     proc_covered: tuple[str, ...]
-    """Folders below /proc that are empty inside."""
+    """Folders below /proc that appear empty inside."""
     proc_shown: tuple[str, ...]
-    """Files and folders of the host's /proc that a session without a real one sees beside the harmless ones."""
+    """Files and folders of the host's /proc that a session without its own sees, in addition to the harmless ones."""
     landlock: tuple[tuple[str, int], ...]
-    """(path, ``landlock.AccessRight``s of files and folders below it)."""
+    """(path, ``landlock.AccessRight``s on files and folders below it)."""
     seccomp: tuple[str, ...] = field(repr=False, default=())
     """The compiled filters, as hexadecimal text."""
 
     def to_json(self) -> str:
-        """The policy for the wire between supervisor and zygote."""
+        """Serialize the policy for the connection between supervisor and zygote."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -107,7 +107,7 @@ class SandboxPolicy:
 
 
 def python_folders() -> tuple[str, ...]:
-    """The folders Python itself needs: the environment, the interpreter's home and its libraries, outermost only."""
+    """The folders that Python itself needs (environment, interpreter, libraries), outermost only."""
     wanted = sorted({str(Path(p).absolute()) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
     outer = [p for p in wanted if not any(p != q and p.startswith(q + "/") for q in wanted)]
     return tuple(p for p in outer if not any(p == s or p.startswith(s + "/") for s in _SYSTEM))
@@ -139,13 +139,13 @@ def private_folders(shown: Sequence[str], package: Path = Path(_PACKAGE)) -> tup
 def session_policy(
     limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], allocation: DeviceAllocation | None = None
 ) -> SandboxPolicy:
-    """The policy of a learner's session.
+    """Build the policy for a session.
 
     Args:
         limits: what it may use.
         datasets: the data set cache as the zygote sees it, or None.
         seccomp: the compiled filters.
-        allocation: the real devices it has, if it has any; it sees no others.
+        allocation: its real devices, if any; it sees no others.
     """
     devices = (*_DEVICES, *(allocation.nodes if allocation else ()))
     binds, links = system_folders()
@@ -180,11 +180,11 @@ def session_policy(
 
 
 def _landlock(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Where a session may write, said a second time: a mount that is writable by mistake stays closed."""
+    """Repeat where a session may write, so that a mount that is writable by mistake stays protected."""
     read = AccessRight.EXECUTE | AccessRight.READ_FILE | AccessRight.READ_DIR
     own = tuple((path, int(read | WRITE)) for path in WRITABLE_FOLDERS)
     devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*names, "pts"))
-    # Not /proc/self: that would be PID 1's for good. What may be written of others there, the kernel asks itself.
+    # Not /proc/self: that would always be PID 1's. The kernel itself checks writes to other processes' files there.
     return (("/", int(read)), *own, *devices, ("/proc", int(AccessRight.WRITE_FILE | AccessRight.TRUNCATE)))
 
 
@@ -200,22 +200,22 @@ def _etc_files() -> tuple[tuple[str, str], ...]:
 
 
 def _nvidia_smi(limits: Limits) -> str:
-    """Tells of simulated GPUs, where the PATH leads to it: see ``nvidia_smi.py``."""
+    """The script that runs ``nvidia_smi.py``."""
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
 def _rlimits(limits: Limits, allocation: DeviceAllocation | None) -> tuple[tuple[str, int], ...]:
-    # CUDA's libraries reserve many times what they use: there the cgroup alone limits memory.
+    # CUDA's libraries reserve many times what they use, so only the cgroup limits memory.
     data = () if allocation else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
     # A TPU's driver locks the memory that its chips read.
     locked = limits.memory_mb * MiB if allocation and allocation.tpu else 65_536
     return (
-        ("RLIMIT_CORE", 1),  # too little for a file; and unlike 0 it keeps a core from the host's helper behind a pipe
+        ("RLIMIT_CORE", 1),  # too small for a file, and unlike 0 it keeps cores from the host's core helper
         ("RLIMIT_NOFILE", limits.open_files),
         ("RLIMIT_NPROC", limits.processes),
         ("RLIMIT_FSIZE", limits.file_mb * MiB),
-        *data,  # a belt: the cgroup is the real memory limit
-        ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a belt: the supervisor counts each run
+        *data,  # a second line of defense: the cgroup is the real memory limit
+        ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a second line of defense: the supervisor counts each run
         ("RLIMIT_MEMLOCK", locked),
         ("RLIMIT_MSGQUEUE", 0),
         ("RLIMIT_SIGPENDING", 4096),
@@ -225,7 +225,7 @@ def _rlimits(limits: Limits, allocation: DeviceAllocation | None) -> tuple[tuple
 
 
 def _environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
-    # A program that the learner starts imports TensorFlow again: on a TPU VM, libtpu would look for chips it lacks.
+    # A program that the learner starts imports TensorFlow again. On a TPU VM, libtpu would look for missing chips.
     no_tpu = () if allocation and allocation.tpu else (("TPU_LOAD_LIBRARY", "0"),)
     return (
         *no_tpu,
@@ -247,13 +247,13 @@ def _environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], 
 def _device_environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
     """The variables that tell CUDA, libtpu and the guest which real devices the session has.
 
-    Without real devices there are none: ``CUDA_VISIBLE_DEVICES`` is then the learner's to set, for simulated GPUs, and
-    a sandbox without device nodes has nothing to hide.
+    Without real devices there are none: ``CUDA_VISIBLE_DEVICES`` is then free for the learner to set, for simulated
+    GPUs, and a sandbox without device nodes has nothing to hide.
     """
     if allocation is None:
         return ()
     shares = [[share.logical, share.memory_mb] for share in allocation.shares]
-    libraries = os.environ.get("LD_LIBRARY_PATH")  # in a container, the driver's libraries may be found only through it
+    libraries = os.environ.get("LD_LIBRARY_PATH")  # in a container, only this may lead to the driver's libraries
     return (
         *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
         ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in allocation.shares) or "-1"),

@@ -1,11 +1,11 @@
-"""The system calls a session may make, as data, compiled by libseccomp.
+"""The system calls that a session may make, as data, compiled by libseccomp.
 
-Three answers: what a learner's program needs is allowed; what reaches into other processes, other worlds or rarely
-needed parts of the kernel is refused with EPERM; everything else, calls that were not yet invented included, does not
-exist (ENOSYS), so that the C library takes its older way. 32-bit and x32 calls end the process.
+There are three answers. Calls that learners' programs need are allowed. Calls that reach into other processes, other
+namespaces or rarely needed parts of the kernel fail with EPERM. All other calls, including future ones, do not exist
+(ENOSYS), so that the C library uses an older call. 32-bit and x32 calls kill the process.
 
-The kernel runs two programs and takes the stricter answer: one knows the calls, the other the arguments that no
-call may have. A call allowed whatever its arguments are is looked up in a bitmap and runs neither.
+The kernel runs two programs and takes the stricter answer: one checks the calls, the other the forbidden arguments.
+Calls that are allowed with any arguments are looked up in a bitmap and run neither program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 _INT, _LONG = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-"""The kernel reads no more than that of an int; a program may put anything above it."""
+"""The kernel reads only these bits of an int; a program may set the upper ones to anything."""
 
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
@@ -108,9 +108,9 @@ MISSING = (
     "clone3 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup memfd_secret "
     "shmget shmat msgget semget mq_open"
 )
-"""Calls that are missing on purpose: the arguments of clone3 lie in memory where no filter can look, and the C library
-falls back to clone; programs that would confine themselves go on without; io_setup uses up a number shared by the
-whole machine; secret memory is locked memory; what System V's calls make belongs to no process and no folder."""
+"""Calls that are missing on purpose. The arguments of clone3 are in memory, which no filter can read, and the C library
+falls back to clone. Programs that would sandbox themselves continue without. io_setup uses up a counter of the whole
+machine. Secret memory is locked memory. System V's objects belong to no process and no folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ Condition = MaskedEqual | GreaterThan | LessThan
 
 @dataclass(frozen=True, slots=True)
 class DenyRule:
-    """A call that answers ``error`` where every condition holds."""
+    """A call that fails with ``error`` if every condition holds."""
 
     error: int
     call: str
@@ -181,10 +181,10 @@ _PRCTL_HARMLESS = {
 _PR_SET_DUMPABLE = 4
 _RLIMIT_CORE = 4
 _PERSONALITIES = (0, 0xFFFFFFFF)
-"""Linux's own, and the question which one it is."""
+"""Linux's own personality, and the query for the current one."""
 
 _TYPE = 0xF
-"""Of a socket's type; the rest are flags."""
+"""The bits of a socket's type; the rest are flags."""
 _STREAM, _DATAGRAM, _RAW, _PACKETS = 1, 2, 3, 5
 _TCP, _UDP = 6, 17
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
@@ -200,23 +200,23 @@ _NETLINK_ROUTE = tuple(
 
 ALLOWED_ARGUMENTS: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
     {
-        # By netlink's routes libraries list the session's own interfaces. SCTP, DCCP, MPTCP and the like: no.
+        # Libraries list the session's own interfaces with netlink's routes. SCTP, DCCP, MPTCP and the like are refused.
         "socket": (*_UNIX, *_INTERNET, *_NETLINK_ROUTE),
         "socketpair": ((MaskedEqual(0, socket.AF_UNIX),),),
-        # One may be seen by the supervisor, not hide; nor trace, map or merge memory.
+        # A process may not hide from the supervisor, nor trace, map or merge memory.
         "prctl": (
             *((MaskedEqual(0, n),) for n in _PRCTL_HARMLESS.values()),
             (MaskedEqual(0, _PR_SET_DUMPABLE), MaskedEqual(1, 1)),
         ),
         "personality": tuple((MaskedEqual(0, n),) for n in _PERSONALITIES),
-        # PID 1 is of the same user: nobody sets its limits, and nobody their own of core files: see the policy.
+        # PID 1 has the same user: no process may set its limits, nor its own limit of core files (see the policy).
         "prlimit64": (
             *((MaskedEqual(0, 0), MaskedEqual(1, resource)) for resource in range(16) if resource != _RLIMIT_CORE),
             (MaskedEqual(0, 0), MaskedEqual(1, _RLIMIT_CORE), MaskedEqual(2, 0, _LONG)),
         ),
     }
 )
-"""Calls that exist in these forms only."""
+"""Calls that exist only in these forms."""
 
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME|NEWNS|NEWCGROUP|NEWUTS|NEWIPC|NEWUSER|NEWPID|NEWNET
 _TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
@@ -244,9 +244,9 @@ DENY_RULES: tuple[DenyRule, ...] = (
     # huge pages, which belong to the whole machine and count in nobody's memory
     DenyRule(errno.ENOMEM, "mmap", (MaskedEqual(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
     DenyRule(errno.ENOMEM, "memfd_create", (MaskedEqual(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
-    # leases, with which who only reads a file makes its owner wait; signals from folders, which nobody counts
+    # leases, by which a mere reader of a file makes its owner wait; signals from folders, which nothing limits
     *(DenyRule(errno.EPERM, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
-    # memory merged with that of others, which write times reveal
+    # memory merging, which leaks content through the time of writes
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # core files: see the policy
     DenyRule(errno.EPERM, "setrlimit", (MaskedEqual(0, _RLIMIT_CORE),)),
@@ -254,11 +254,11 @@ DENY_RULES: tuple[DenyRule, ...] = (
     *(DenyRule(errno.EPERM, "mknod", (MaskedEqual(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
     *(DenyRule(errno.EPERM, "mknodat", (MaskedEqual(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
 )
-"""What no call may ask for."""
+"""The forbidden arguments of calls."""
 
 
 def deny_other_users(users: range) -> tuple[DenyRule, ...]:
-    """What keeps a process that may change its user from becoming anybody but one of ``users``: root, above all."""
+    """Rules that let a process become only one of ``users``, and above all not root."""
     others = "setuid setgid setreuid setregid setfsuid setfsgid setgroups"
     return (
         *(DenyRule(errno.EPERM, call, ()) for call in others.split()),
@@ -275,13 +275,13 @@ _BINARY_TREE = 2
 
 
 def calls_in(groups: Mapping[str, str]) -> list[str]:
-    """The names in ``ALLOWED`` or ``DENIED``."""
+    """The call names in ``ALLOWED`` or ``DENIED``."""
     return [name for names in groups.values() for name in names.split()]
 
 
 @cache
 def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
-    """Compile the two filters, of arguments and of calls; a process installs both, in this order.
+    """Compile the two filters, for arguments and for calls; a process installs both, in this order.
 
     Args:
         architecture: ``native``, ``x86_64`` or ``aarch64``.
@@ -303,13 +303,13 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
             _add(calls, libseccomp.ALLOW, name, *(_argument(libseccomp, c) for c in form))
     arguments = _empty(libseccomp, libseccomp.ALLOW, architecture)
     for never in DENY_RULES:
-        f = calls if never.call in ALLOWED_ARGUMENTS else arguments  # of two refusals the later filter's counts
+        f = calls if never.call in ALLOWED_ARGUMENTS else arguments  # of two refusals, that of the later filter counts
         _forbid(libseccomp, f, never)
     return _exported(arguments), _exported(calls)
 
 
 def compile_deny_rules(rules: tuple[DenyRule, ...], architecture: str = "native") -> bytes:
-    """A filter that allows everything else. Raises as ``compile_filters`` does."""
+    """Compile a filter that allows everything else. Raises the same errors as ``compile_filters``."""
     libseccomp = _library()
     f = _empty(libseccomp, libseccomp.ALLOW, architecture)
     for never in rules:
@@ -331,8 +331,8 @@ def _forbid(libseccomp: Any, f: Any, never: DenyRule) -> None:
 
 def _empty(libseccomp: Any, default: int, architecture: str) -> Any:
     f = libseccomp.SyscallFilter(default)
-    f.set_attr(libseccomp.Attr.ACT_BADARCH, libseccomp.KILL_PROCESS)  # its default would end one thread, the rest hang
-    with contextlib.suppress(OSError):  # older than libseccomp 2.5: a list
+    f.set_attr(libseccomp.Attr.ACT_BADARCH, libseccomp.KILL_PROCESS)  # by default, one thread dies and others hang
+    with contextlib.suppress(OSError):  # libseccomp before 2.5 makes a list
         f.set_attr(libseccomp.Attr.CTL_OPTIMIZE, _BINARY_TREE)
     wanted = {"native": None, "x86_64": libseccomp.Arch.X86_64, "aarch64": libseccomp.Arch.AARCH64}[architecture]
     if wanted is not None and wanted != libseccomp.system_arch():

@@ -1,8 +1,8 @@
-"""What happens between the zygote's fork and the first line of learner code: one list of steps.
+"""Sets up a sandbox between the zygote's fork and the first line of learner code, as one list of steps.
 
-``enter`` runs in a fresh child of the zygote. It leaves every namespace, forks once more so that PID 1 of the new PID
-namespace exists, tells the zygote that process's number and ends. PID 1 builds its root folder, gives up all rights
-and only then serves kernels (``runners.guest.pid1.init``). A failure on the way ends the child and is reported by name.
+``enter`` runs in a new child of the zygote. It moves to new namespaces, forks PID 1 of the new PID namespace, tells the
+zygote its process ID, and exits. PID 1 builds its root folder, drops all rights, and only then serves kernels
+(``runners.guest.pid1.init``). If a step fails, the child ends and reports the name of the step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMESPACES = (
 
 
 class SandboxSetupFailed(Exception):
-    """A step of the sandbox's set-up did not work on this machine."""
+    """A step of the sandbox's setup failed on this machine."""
 
 
 def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None]) -> NoReturn:
@@ -44,10 +44,9 @@ def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None
 
     Args:
         policy: what the sandbox looks like.
-        report: written once by the process that forks PID 1: its number in decimal, or ``!`` and what went wrong;
-            then once by PID 1: ``ready`` and the version of Landlock it is under (0 for none, nothing else shows it),
-            or ``!`` and what went wrong.
-        serve: the work of PID 1, called without any rights left.
+        report: written once by the process that forks PID 1 (its process ID in decimal, or ``!`` and the error), then
+        once by PID 1 (``ready`` and its Landlock version, 0 for none, or ``!`` and the error).
+        serve: the work of PID 1, called after all rights are dropped.
     """
     try:
         leave_namespaces()
@@ -93,13 +92,13 @@ def _set_up(policy: SandboxPolicy) -> None:
 
 
 def install_filters(policy: SandboxPolicy) -> None:
-    """From here on only the listed system calls."""
+    """Allow only the listed system calls from now on."""
     for program in policy.seccomp:
         linux.install_seccomp(bytes.fromhex(program))
 
 
 def leave_namespaces() -> None:
-    """New user, mount, PID, network, IPC and UTS namespaces; inside, this user is ``layout.UID``."""
+    """Move to new user, mount, PID, network, IPC and UTS namespaces, in which this user is ``layout.UID``."""
     uid, gid = os.getuid(), os.getgid()
     linux.unshare(_NAMESPACES)
     Path("/proc/self/setgroups").write_text("deny")
@@ -108,12 +107,12 @@ def leave_namespaces() -> None:
 
 
 def build_root(policy: SandboxPolicy) -> None:
-    """Make a root of read-only folders and private tmpfs, and move there; nothing else of the host stays visible."""
+    """Build a root of read-only folders and private tmpfs, and move there; nothing else of the host stays visible."""
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
-    # Taken hold of first: what lies below /tmp is covered by the new root.
+    # Open these first: the new root covers everything below /tmp.
     sources = [(os.open(source, os.O_PATH | os.O_CLOEXEC), target) for source, target in policy.read_only]
     linux.mount("tmpfs", _NEW_ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
-    for t in policy.tmpfs:  # before the folders: Python may live below one of them
+    for t in policy.tmpfs:  # before the folders: Python may be below one of them
         Path(_NEW_ROOT + t.path).mkdir(parents=True, exist_ok=True)
         options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
         linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
@@ -122,7 +121,7 @@ def build_root(policy: SandboxPolicy) -> None:
             _bind(f"/proc/self/fd/{handle}", _NEW_ROOT + target)
             linux.make_read_only(_NEW_ROOT + target)
         except FileNotFoundError:
-            # A package manager has replaced the file since the zygote's own view was made: a session does without it.
+            # A package manager has replaced the file since the zygote started: the session does without it.
             if not target.startswith("/etc/"):
                 raise
             Path(_NEW_ROOT + target).unlink()
@@ -176,7 +175,7 @@ def _make_dev(policy: SandboxPolicy) -> None:
 
 
 def _make_proc(policy: SandboxPolicy) -> None:
-    """A fresh /proc. A container whose own /proc is partly covered may not have one: then only what libraries read."""
+    """Mount a new /proc. If the container's is partly covered, that fails: then provide only what libraries read."""
     proc = _NEW_ROOT + "/proc"
     Path(proc).mkdir()
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
@@ -189,7 +188,7 @@ def _make_proc(policy: SandboxPolicy) -> None:
             if Path(f"/proc/{name}").exists():
                 _bind(f"/proc/{name}", f"{proc}/{name}")
         Path(proc, "self").mkdir()
-        # TensorFlow ends the process where it cannot read its own name.
+        # TensorFlow aborts the process if it cannot read its own name.
         Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())
         Path(proc, "self", "cmdline").write_text("python\0")
         linux.make_read_only(proc)
@@ -199,7 +198,7 @@ def _make_proc(policy: SandboxPolicy) -> None:
 
 
 def set_sysctls(policy: SandboxPolicy, proc: str) -> None:
-    """Limits of this user namespace. A container may have /proc/sys read only, an old kernel may not have them all."""
+    """Set limits of this user namespace. A container's /proc/sys may be read-only, and an old kernel may lack some."""
     for name, value in policy.sysctls:
         with contextlib.suppress(OSError):
             Path(proc, "sys", name).write_text(value)
@@ -219,7 +218,7 @@ def _cover_proc(policy: SandboxPolicy, proc: str) -> None:
 
 
 def set_environment(policy: SandboxPolicy) -> None:
-    """Nothing of the host's environment but what TensorFlow was set up with."""
+    """Clear the host's environment, except for the variables that TensorFlow was set up with."""
     keep = {k: v for k, v in os.environ.items() if k.startswith(("TF_", "KERAS_", "OPENBLAS_", "OMP_"))}
     os.environ.clear()
     os.environ.update(keep)
@@ -229,7 +228,7 @@ def set_environment(policy: SandboxPolicy) -> None:
 
 
 def set_limits(policy: SandboxPolicy) -> None:
-    """Apply the rlimits, never above what the host allows. CPU time ends in SIGXCPU first, which tells its cause."""
+    """Apply the rlimits, never above the host's. SIGXCPU comes before SIGKILL, so that the cause is known."""
     for name, value in policy.rlimits:
         number = getattr(resource, name)
         allowed = resource.getrlimit(number)[1]

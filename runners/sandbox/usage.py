@@ -1,9 +1,9 @@
-"""What a session uses, watched for its whole life: in a run, and more slowly between runs.
+"""Watches the resource usage of a session: during runs, and less often between runs.
 
-Where a cgroup counts, the kernel keeps memory within its limit by itself, and CPU time need not be looked at before it
-can be used up: the watch sleeps until then. Without a cgroup it looks into /proc, which is slower and blunter, and only
-what a supervisor can always do: the CPU time of every process in the sandbox, its private and its shared memory, and
-the files in its folders. Each run has the whole of the CPU time; so has the time after it, until the next.
+With a cgroup, the kernel enforces the memory limit, and the watcher sleeps until the CPU time could be used up. Without
+one, it polls /proc, which is slower and less exact, but always possible: the CPU time of every process in the sandbox,
+its private and shared memory, and the files in its folders. Each run gets the full CPU time; so does the time between
+two runs.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from runners.wire.protocol import LimitName
 log = structlog.get_logger()
 
 _IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
-"""How often it looks where no cgroup counts; between runs all sessions of a node at once, which costs one look."""
+"""How often it polls without a cgroup; between runs, it polls all sessions of a node together, at the cost of one."""
 _SOONEST_S, _LATEST_S = 0.25, 300.0
-"""How soon and how late it looks again where a cgroup counts."""
+"""The shortest and longest time between two checks with a cgroup."""
 _TABLE_HOLDS_S = 0.1
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessEntry(NamedTuple):
-    """One line of the table of processes."""
+    """One entry of the process table."""
 
     pid: int
     parent: int
     cpu_s: float
-    """Its own CPU time and that of its children that have ended and been waited for."""
+    """Its own CPU time, and that of its children that have ended and been waited for."""
 
 
 class ProcessTable:
-    """All processes of the machine, read at most ten times a second whoever asks. Used from threads."""
+    """All processes of the machine, read at most ten times a second for all callers. Used from threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class ProcessTable:
         self._processes: dict[int, ProcessEntry] = {}
 
     def tree(self, root: int) -> list[ProcessEntry]:
-        """A process and all that came from it; empty if it is gone."""
+        """A process and its descendants; empty if it is gone."""
         with self._lock:
             if time.monotonic() - self._read_at > _TABLE_HOLDS_S:
                 self._read()
@@ -79,14 +79,14 @@ _TABLE = ProcessTable()
 
 
 def resident_bytes(pid: int) -> int:
-    """Anonymous and shared memory of a process, in bytes, what it shares with others included. Cheap to ask."""
+    """Anonymous and shared memory of a process, in bytes, including memory shared with others. Cheap to read."""
     return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:"))
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory of a process that nobody else has, and its part of what is shared, in bytes. Dear to ask."""
+    """Private memory of a process and its proportion of shared memory, in bytes. Expensive to read."""
     rollup = f"/proc/{pid}/smaps_rollup"
-    # Shared memory that only this process has mapped is private too: the greater of the two, not their sum.
+    # Shared memory that only this process maps counts as private, too: take the larger of the two, not their sum.
     return max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",))) + _sum_of(rollup, ("SwapPss:",))
 
 
@@ -99,12 +99,12 @@ def _sum_of(file: str, names: tuple[str, ...]) -> int:
 
 
 class UsageWatcher:
-    """An async context that watches a sandbox.
+    """An async context manager that watches a sandbox.
 
     Attributes:
-        exceeded: set while a limit is met, until the next run begins or the present one ends.
-        met: which.
-        peak_bytes: the most memory seen since the run began; None where a cgroup counts better.
+        exceeded: set when a limit is reached, until the next run begins or the current one ends.
+        met: the limit that was reached.
+        peak_bytes: the most memory seen since the run began; None if a cgroup counts it better.
     """
 
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
@@ -133,19 +133,19 @@ class UsageWatcher:
             await asyncio.gather(self._watcher, return_exceptions=True)
 
     def begin_run(self) -> None:
-        """A run begins: it has the whole of the CPU time, and memory a new peak."""
+        """Start a run, with the full CPU time and a new memory peak."""
         self._sandbox.group.reset_peak()
         self.peak_bytes = None
         self._turn(in_a_run=True)
 
     def end_run(self) -> None:
-        """The run is over, whatever it has left behind."""
+        """End the run, whatever it has left behind."""
         self._turn(in_a_run=False)
 
     def _turn(self, *, in_a_run: bool) -> None:
         self._in_a_run = in_a_run
         self._turns += 1
-        self._cpu_s_before = self._sandbox.group.facts().cpu_s  # without a cgroup: at the next look
+        self._cpu_s_before = self._sandbox.group.facts().cpu_s  # without a cgroup: at the next check
         self.met = None
         self.exceeded.clear()
         self._new_turn.set()
@@ -161,18 +161,18 @@ class UsageWatcher:
                 if turn == self._turns:
                     self._compare(memory)
                 pause_s = self._pause_s()
-            except SandboxGone:  # if it is only slow to answer, the next look will tell
+            except SandboxGone:  # if it is only slow to respond, the next check will tell
                 pause_s = self._pause_s()
-            except Exception:  # whatever it was: an unwatched session has no limits
+            except Exception:  # whatever it was: an unwatched session would have no limits
                 if not said:
-                    log.exception("sandbox could not be watched; going on", sandbox=self._sandbox.name)
+                    log.exception("sandbox could not be watched; continuing", sandbox=self._sandbox.name)
                     said = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._new_turn.wait()
 
     async def _look(self) -> int | None:
-        """Take the CPU time; returns memory in bytes, or None where a cgroup sees to it."""
+        """Read the CPU time; returns memory in bytes, or None if a cgroup limits it."""
         counted = self._sandbox.group.facts().cpu_s
         if counted is not None:
             self._cpu_s = counted
@@ -180,7 +180,7 @@ class UsageWatcher:
             return None
         await self._sandbox.ask_usage()
         cpu_s, memory = await asyncio.to_thread(self._add_up)
-        if counted is None:  # a process that nobody waited for takes its time along: what was seen stays seen
+        if counted is None:  # the time of a process that nobody waited for disappears with it: keep what was counted
             self._cpu_s = max(self._cpu_s, cpu_s)
         return None if self._counts_memory else memory + self._sandbox.file_bytes
 

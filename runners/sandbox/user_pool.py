@@ -1,7 +1,7 @@
-"""The users that sessions run as outside their user namespace: one each, where the supervisor is root.
+"""The users that sessions run as outside their user namespace: one each if the supervisor is root.
 
-The kernel counts inotify instances, pipe pages, pending signals and the like for each user of the machine. Sessions of
-one user could use them up for one another; sessions of a user each cannot.
+The kernel counts inotify instances, pipe pages, pending signals and the like for each user of the machine. Sessions
+that share a user could use them up for each other; sessions with separate users cannot.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections import deque
 from runners.config.settings import RunnerSettings
 
 _SPARE = 64
-"""Users beyond one for each place and each warm kernel: for sandboxes that are just coming or going."""
+"""Users in addition to one for each session and each warm kernel: for sandboxes that are starting or ending."""
 _POOLS = 3
 """Topologies for which kernels are kept warm."""
 
 
 class NoUserAvailable(Exception):
-    """Every user is taken by a sandbox that is not gone."""
+    """Every user is in use by a sandbox that still exists."""
 
 
 class UserPool:
-    """Users to lend, longest unused first. An empty range has none: all sessions run as the supervisor's.
+    """Users to lend, longest unused first. With an empty range, all sessions run as the supervisor's user.
 
     Args:
         users: the range.
@@ -33,27 +33,27 @@ class UserPool:
         self._free = deque(users)
 
     def take(self) -> int | None:
-        """Lend a user; None where there are none to lend.
+        """Lend a user; returns None if the range is empty.
 
         Raises:
-            NoUserAvailable: all are taken.
+            NoUserAvailable: all users are in use.
         """
         if not self._range:
             return None
         if not self._free:
             raise NoUserAvailable(
-                f"each user from {self._range[0]} to {self._range[-1]} has a sandbox that is not gone"
+                f"every user from {self._range[0]} to {self._range[-1]} has a sandbox that still exists"
             )
         return self._free.popleft()
 
     def give_back(self, user: int | None) -> None:
-        """The last process of this user is gone."""
+        """Return a user whose last process is gone."""
         if user is not None:
             self._free.append(user)
 
 
 def session_users(settings: RunnerSettings) -> range:
-    """The users that follow the zygote's own, or none where the supervisor is not root."""
+    """The range of users after the zygote's own; empty if the supervisor is not root."""
     if os.geteuid() != 0:
         return range(0)
     first = settings.service_uid + 1

@@ -1,7 +1,7 @@
-"""The isolation layer around the zygote: the command line that starts it.
+"""The outer sandbox around the zygote: builds the command line that starts it.
 
-Bubblewrap shows the zygote the operating system, Python and this package read only, and no network. Started as root,
-the zygote also becomes a plain user before it imports anything large; all sessions come from that user.
+Bubblewrap shows the zygote the operating system, Python and this package read-only, and no network. Started as root,
+the zygote also becomes an unprivileged user before it imports anything large.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from runners.sandbox.user_pool import session_users
 
 
 class OuterSandboxUnavailable(RuntimeError):
-    """The isolation layer asked for, or needed, is not available here. The message says what to do."""
+    """The requested or required outer sandbox is not available. The message says what to do."""
 
 
 def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> str:
-    """Decide which isolation layer is used: ``bubblewrap`` or ``none``.
+    """Choose the outer sandbox: ``bubblewrap`` or ``none``.
 
     Raises:
-        OuterSandboxUnavailable: bubblewrap is demanded, or needed to give up root, and not installed.
+        OuterSandboxUnavailable: bubblewrap is requested, or required to drop root, but not installed.
     """
     if settings.outer_sandbox == "none":
         if root:
-            raise OuterSandboxUnavailable("LOCKSTEP_OUTER_SANDBOX=none is for a container's plain user; this is root")
+            raise OuterSandboxUnavailable(
+                "LOCKSTEP_OUTER_SANDBOX=none needs a container and an unprivileged user; this is root"
+            )
         return "none"
     if bubblewrap:
         return "bubblewrap"
@@ -41,7 +43,7 @@ def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: st
 def zygote_command(
     settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = (), facts: tuple[str, ...] = ()
 ) -> tuple[list[str], str]:
-    """The command that starts a zygote behind its isolation layer.
+    """Build the command that starts a zygote in its outer sandbox.
 
     Args:
         settings: the runner's settings.
@@ -50,7 +52,7 @@ def zygote_command(
         facts: folders below ``/sys`` that sandboxes may be shown.
 
     Returns:
-        The command, and the name of the isolation layer in force.
+        The command, and the name of the outer sandbox.
     """
     root = os.geteuid() == 0
     bubblewrap = shutil.which("bwrap")
@@ -80,18 +82,18 @@ def _view(settings: RunnerSettings, nodes: tuple[str, ...], facts: tuple[str, ..
         options += ["--ro-bind", source, target]
     for target, name in links:
         options += ["--symlink", target, name]
-    # /proc is shown whole: a fresh one for each session may only be mounted where none of it is covered.
+    # /proc is shown completely: a new one for each session can be mounted only if no part of it is covered.
     options += ["--dev", "/dev", "--bind", "/proc", "/proc"]
     for node in nodes:
         options += ["--dev-bind", f"/dev/{node}", f"/dev/{node}"]
     options += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
     options += ["--setenv", "PYTHONPATH", str(Path(package).parent)]
-    if root:  # to become a plain user, and in each child that of a session
+    if root:  # to become an unprivileged user, and in each child the session's user
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     return options
 
 
 def datasets_folder(settings: RunnerSettings) -> str | None:
-    """The node's data set cache, where there is one."""
+    """The node's data set cache, if it exists."""
     folder = (settings.data_dir / "datasets").absolute()
     return str(folder) if folder.is_dir() else None

@@ -1,12 +1,12 @@
-"""How many sessions a node holds at once, where its operator does not say: as many as its memory and processes allow.
+"""Computes how many sessions a node holds at once, from its memory and processes, unless its operator sets it.
 
-    seats = (memory - 1280 MiB) / seat, but no more than (processes - 2048) / the processes of one session
+    seats = (memory - 1280 MiB) / seat, but at most (processes - 2048) / processes of one session
 
-Memory is the lowest limit of a cgroup around the runner (Compose's ``mem_limit`` sets one), or three quarters of the
-machine's where there is no such limit: the web application and the database live there too. The constant part is for
-the supervisor, a zygote for each version of Keras (260 MiB each), warm kernels and data sets. A seat is an eighth of
-what a session may take, 256 MiB by default, and at least 192 MiB: an idle session was measured to take 16 to 21 MiB,
-and 174 MiB after a fit on 4 replicas. Seats are overcommitted on purpose: few sessions need much at the same time.
+Memory is the lowest limit of a cgroup around the runner (Compose's ``mem_limit`` sets one). Without such a limit, it is
+three quarters of the machine's memory, because the web application and the database run there, too. The constant is for
+the supervisor, a zygote for each version of Keras (260 MiB each), warm kernels and data sets. A seat is an eighth of a
+session's memory limit, 256 MiB by default, and at least 192 MiB: measured, an idle session takes 16 to 21 MiB, and 174
+MiB after a fit on 4 replicas. Seats are overcommitted on purpose: few sessions need much memory at the same time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from runners.sandbox.cgroups import own_paths
 from runners.wire.protocol import Safeguard
 
 MIN_SESSIONS, MAX_SESSIONS = 2, 200
-"""Bounds of the automatic number: fewer are no class, and more wait for the CPU rather than for a seat."""
+"""Bounds of the automatic number: fewer are useless for a class, and more would wait for the CPU anyway."""
 RESERVED_MB = 1280
-"""MiB that no session gets: the supervisor, two zygotes, warm kernels, data sets."""
+"""MiB reserved for the supervisor, two zygotes, warm kernels and data sets."""
 MIN_SESSION_MB = 192
 SESSIONS_PER_MEMORY_LIMIT = 8
 RESERVED_PROCESSES = 2048
-"""Processes and threads that no session gets."""
+"""Processes and threads reserved for everything but sessions."""
 _OF_A_WHOLE_MACHINE = 0.75
 _ENDLESS = 1 << 60
 """Bytes; cgroup version 1 writes a number larger than this where there is no limit."""
@@ -41,32 +41,32 @@ _PROCESSES = ("pids.max",)
 
 @dataclass(frozen=True, slots=True)
 class AvailableResources:
-    """What the runner may use, all its sessions together."""
+    """What the runner and all its sessions may use together."""
 
     memory_mb: int
     processes: int | None = None
-    """Processes and threads; None where nobody bounds them."""
+    """Processes and threads; None if nothing limits them."""
     memory_is_limited: bool = False
-    """Whether a cgroup bounds the memory, and not only the machine's size."""
+    """Whether a cgroup limits the memory, and not only the machine's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionCapacity:
-    """How many sessions at once, and where that number comes from."""
+    """The number of sessions at once, and where it comes from."""
 
     count: int
     why: str
     too_many: str = ""
-    """What follows, where the operator asked for more than there are processes for."""
+    """The consequence, if the operator has set more sessions than the process limit allows."""
 
     def safeguard(self, per_learner: int) -> Safeguard:
-        """The row of ``lockstep doctor``."""
+        """The row for ``lockstep doctor``."""
         detail = f"{self.count:,} at once, {per_learner} for a learner; {self.why}"
         return Safeguard(kind="limit", name="sessions", in_force=not self.too_many, detail=detail, means=self.too_many)
 
 
 def session_capacity(settings: RunnerSettings, room: AvailableResources) -> SessionCapacity:
-    """The number that is set, or else the one that there is room for. Pure."""
+    """Return the number that is set, or else the number that there is room for. Pure."""
     most = (
         None if room.processes is None else max(1, (room.processes - RESERVED_PROCESSES) // settings.limits.processes)
     )
@@ -86,14 +86,14 @@ def _too_many(settings: RunnerSettings, room: AvailableResources, most: int | No
         return ""
     needed = settings.max_sessions * settings.limits.processes + RESERVED_PROCESSES
     return (
-        f"The runner may have {room.processes:,} processes, and so many sessions can need {needed:,}: one session may "
-        f"then take those of another. Raise that limit (LOCKSTEP_RUNNER_PIDS={needed} under Compose), or set "
+        f"The runner may have {room.processes:,} processes, and this many sessions can need {needed:,}: one session "
+        f"may then take those of another. Raise that limit (LOCKSTEP_RUNNER_PIDS={needed} under Compose), or set "
         f"LOCKSTEP_MAX_SESSIONS to {most} or less."
     )
 
 
 def available_resources(root: Path = _CGROUPS, own: Mapping[str, str] | None = None) -> AvailableResources:
-    """What this process and its children may use."""
+    """Find out what this process and its children may use."""
     own = own_paths() if own is None else own
     total = psutil.virtual_memory().total
     memory = min(_limits(root, own, "memory", _MEMORY), default=_ENDLESS)
@@ -104,13 +104,13 @@ def available_resources(root: Path = _CGROUPS, own: Mapping[str, str] | None = N
 
 
 def _users_processes() -> list[int]:
-    """The limit of the user that all sessions run as; those of a supervisor that is root have users of their own."""
+    """The process limit of the user that sessions share; empty if the supervisor is root and each has its own."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     return [limit] if os.geteuid() and limit != resource.RLIM_INFINITY else []
 
 
 def _limits(root: Path, own: Mapping[str, str], controller: str, files: tuple[str, ...]) -> list[int]:
-    """Every limit around this process: of its own group and of all above, which a container may show as the root."""
+    """The limits around this process: of its own group and all parents; a container may show its group as the root."""
     found = []
     for name in (controller, ""):
         if name not in own:

@@ -1,4 +1,4 @@
-"""One run in one kernel: its code goes in, its messages become events, and its end is judged from outside."""
+"""Executes one run in one kernel: sends the code, turns messages into events, and judges the end from outside."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ log = structlog.get_logger()
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
 _DRAIN_S = 5.0
-"""How long it may take to read what a kernel that has ended had sent: at most what its socket holds."""
+"""How long reading the rest of the output of an ended kernel may take: at most the content of its socket."""
 _ANSWER_S = 1.0
-"""The answer to a run comes before the kernel says that it is done; this much later the kernel is asked again."""
+"""A kernel replies to a run before it reports to be idle; if the reply is this late, the kernel is asked again."""
 _CUT_OFF_S = 0.5
-"""A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
+"""A kernel whose channel broke has usually ended, which is known within this time."""
 
 _SWITCH_S = 30e-6
-"""CPU time that the event loop takes for a message beside reading it."""
+"""CPU time that the event loop takes for a message, in addition to parsing it."""
 _MOST_NOTICES = 200
-"""Of a run, from inside: they count as no output, and a program can forge them."""
+"""The most notices from inside in one run: they do not count as output, and a program can forge them."""
 _MOST_ANSWERS = 32
 """Lanes that may answer one question: as many as a cluster has processes, and some that are made up."""
 _MOST_PRINTED = 200_000
 _TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
-"""A program that met one of these would go on doing harm while it is asked to stop."""
+"""A program that has reached one of these limits would do further damage while it is asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Execution:
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
     def stop(self, *, kill: bool = False) -> None:
-        """End it, soon, because somebody asked for it; with ``kill`` without asking the code first."""
+        """Request the end of the run; with ``kill``, kill it instead of interrupting it first."""
         if kill:
             self._kill_now.set()
         self._stop_now.set()
@@ -96,7 +96,7 @@ class Execution:
         return self._error
 
     async def carry_out(self, kernel: Kernel, usage: UsageWatcher) -> Outcome:
-        """Run the code in ``kernel`` and record all that comes of it, to the end; ``usage`` watches its sandbox."""
+        """Run the code in ``kernel`` and record everything until the end; ``usage`` watches its sandbox."""
         self._run.add("started", kernel_id=self._run.kernel_id)
         verdict, peak_bytes = await self.perform(kernel, usage)
         limit = reached_limit(verdict.met, self._limits, self._run_s) if verdict.met else None
@@ -138,7 +138,7 @@ class Execution:
         return verdict, facts.peak_bytes
 
     def _tell_of_crash(self, status: int | None) -> None:
-        """The learner's fault, or ours, or TensorFlow's: nothing else tells them apart later."""
+        """Log a crash: only this tells later whether learner code, Lockstep or TensorFlow caused it."""
         sandbox = self._kernel.sandbox
         stack = crashes.parse_stack(sandbox.trace)
         where = [f"{call.file}:{call.line} {call.function}" for call in stack]
@@ -150,7 +150,7 @@ class Execution:
             self._run.add("error", name=name, value=value, frames=frames)
 
     async def _what_is_left(self) -> tuple[FreeSpace, ...]:
-        """What is left in the session's folders, where an error may be about that."""
+        """The free space in the session's folders, if an error may be about it."""
         sandbox = self._kernel.sandbox
         if self._error is None:
             return ()
@@ -192,7 +192,7 @@ class Execution:
                 task.cancel()
 
     async def _hear_the_rest(self, output: asyncio.Task[None]) -> None:
-        """Read what a kernel that has ended had sent, and what it had printed and not sent."""
+        """Read the messages that an ended kernel had sent, and the text that it had printed but not sent."""
         if self._run.overflow.is_set() or self._kernel.sent_too_much:
             return
         drained = asyncio.create_task(self._kernel.drained.wait())
@@ -204,16 +204,16 @@ class Execution:
             self._run.text(stream, text, lane)
 
     async def _end_what_broke(self) -> None:
-        """See how a kernel that broke a channel ended. One that lives on is ended: nothing more will be heard of it.
+        """Find out how a kernel that broke a channel ended. If it is still alive, kill it: it can no longer be heard.
 
-        Only a message that is too large is left to be judged as output.
+        A message that is too large is the exception: it counts as too much output.
         """
         await asyncio.wait({self._kernel.exited}, timeout=_CUT_OFF_S)
         if not self._kernel.sent_too_much:
             await self._kernel.sandbox.kill()
 
     async def _bring_to_an_end(self, output: asyncio.Task[None]) -> None:
-        """Interrupt politely, then firmly, then kill."""
+        """Interrupt, interrupt again, then kill."""
         killing = asyncio.create_task(self._kill_now.wait())
         try:
             for patience in _PATIENCE_S:
@@ -230,10 +230,10 @@ class Execution:
         await self._kernel.sandbox.kill()
 
     async def _read_output(self, request: str) -> None:
-        """Turn messages into events until the kernel is done with the request: it says so, and has answered it.
+        """Turn messages into events until the kernel is idle after the request and has replied to it.
 
-        A program can forge the word; then it goes on. A kernel may also be unable to answer: it is asked something
-        else, and once it has dealt with that, it is past the request.
+        A program can forge the idle message; without the reply, the run continues. A kernel may also be unable to
+        reply. It then gets another request, and once it has handled that, it is past this one.
         """
         answer = asyncio.create_task(self._read_answer(request))
         probe: str | None = None
@@ -243,7 +243,7 @@ class Execution:
                 try:
                     message = await self._counted(self._kernel.output)
                     if probe and messages.is_idle(message, probe):
-                        await asyncio.wait({answer}, timeout=_ANSWER_S)  # it was sent first, on another channel
+                        await asyncio.wait({answer}, timeout=_ANSWER_S)  # it was sent earlier, on another channel
                         break
                     if messages.is_idle(message, request):
                         await asyncio.wait({answer}, timeout=0 if probe else _ANSWER_S)
@@ -261,14 +261,14 @@ class Execution:
             answer.cancel()
 
     async def _rest(self) -> None:
-        """Let other sessions have their turn. One that floods its channels waits until it is due again.
+        """Let other sessions have their turn. One that floods its channels waits until its next turn.
 
-        What it sends meanwhile waits in its own memory.
+        Its messages meanwhile wait in its own memory.
         """
         await asyncio.sleep(self._share.pause_s(time.monotonic()))
 
     async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """The next message of a channel, on the run's account whether it is one or not."""
+        """Wait for the next message of a channel; even an invalid one counts toward the run's limits."""
         try:
             message = await take()
         except MALFORMED_ERRORS:
@@ -315,7 +315,7 @@ class Execution:
         self._run.add(kind, **values)
 
     def _fail(self, error: tuple[str, str] | None) -> None:
-        """Record an error that no message showed; of a script that ended itself well nothing is shown."""
+        """Record an error that no message showed, unless it is the clean exit of a script."""
         if error is None:
             return
         name, value = error
@@ -324,7 +324,7 @@ class Execution:
             self._run.add("error", name=name, value=value, frames=[TracebackFrame(text=f"{name}: {value}", own=True)])
 
     async def _read_answer(self, request: str) -> tuple[str, str] | None:
-        """Wait for the answer on the other channel; returns the error that ended the code, if one did."""
+        """Wait for the reply on the other channel; returns the error that ended the code, if any."""
         while True:
             await self._rest()
             try:

@@ -8,7 +8,7 @@ from runners.wire.protocol import ClusterMember, InjectedFailure, Topology
 
 
 class FailureRefusal(NamedTuple):
-    """Why not: an HTTP status, a stable code, and a sentence for people."""
+    """Why a failure cannot be injected: an HTTP status, a stable code, and a sentence for people."""
 
     status: int
     code: str
@@ -21,9 +21,9 @@ def check_failure(
     """Explain why ``fault`` cannot be injected; None if it can.
 
     Args:
-        fault: what the learner asked for.
-        topology: the session's.
-        members: its processes as they are now; none while its kernel starts.
+        fault: the requested failure.
+        topology: the session's topology.
+        members: its processes in their current state; empty while its kernel starts.
     """
     lanes = [task.lane for task in topology.tasks]
     if not lanes:
@@ -32,7 +32,7 @@ def check_failure(
         )
     if fault.task not in lanes:
         return FailureRefusal(
-            422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}"
+            422, "unknown-task", f"there is no {fault.task} in {topology}; its processes are: {', '.join(lanes)}"
         )
     if fault.at_step is not None and fault.action in ("resume", "restart", "cancel"):
         return FailureRefusal(422, "not-at-a-step", f"{fault.action} happens immediately and cannot wait for a step")
@@ -58,7 +58,7 @@ def check_failure(
 
 
 def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
-    """Why PID 1 did not do what it was asked, by its answer (see ``ClusterManager.do``), or None if it did."""
+    """Explain why PID 1 did not carry out the request, from its result (see ``ClusterManager.do``); None if it did."""
     match result:
         case "done" | "scheduled":
             return None
@@ -74,5 +74,5 @@ def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
 
 def _not_scheduled(fault: InjectedFailure) -> FailureRefusal:
     return FailureRefusal(
-        409, "not-scheduled", f"nothing waits for a step of {fault.task}: it was done or taken back already"
+        409, "not-scheduled", f"no failure is pending for {fault.task}: it has happened or been canceled already"
     )

@@ -1,15 +1,15 @@
-"""How much of the supervisor's time one session's messages may take. Pure: callers pass the time.
+"""Limits how much of the supervisor's time one session's messages may take. Pure: callers pass the time.
 
-The supervisor reads the messages of all sessions in one thread. Whatever a message costs to read, a session that sends
-many of them is read only for a part of each second, and its neighbors are served in the rest.
+The supervisor reads the messages of all sessions in one thread. Whatever its messages cost, a session that sends many
+of them is read for only part of each second, and its neighbors are served in the rest.
 """
 
 from __future__ import annotations
 
 SHARE = 0.5
-"""Of the supervisor's time."""
+"""The share of the supervisor's time that one session may take."""
 BURST_S = 1.0
-"""CPU time that a session may take at one stroke; ordinary output never takes more."""
+"""CPU time that a session may take at once; ordinary output never takes more."""
 
 
 class FairShare:
@@ -20,7 +20,7 @@ class FairShare:
         self._at = now
 
     def spend(self, cpu_s: float) -> None:
-        """Note that a message took so much CPU time."""
+        """Note the CPU time that a message took."""
         self._left_s -= cpu_s
 
     def pause_s(self, now: float) -> float:

@@ -64,7 +64,7 @@ def _json(lease: KernelLease) -> Response:
 
 
 def _telling(handler: Handler) -> Handler:
-    """What goes wrong with leases, in the words of the node."""
+    """Wrap a handler, so that the errors of leases become refusals like those of the node."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -40,26 +40,26 @@ class LeaseNotFound(Exception):
 
 
 class LeaseLimitReached(Exception):
-    """Every place on the node is taken; ``most`` is how many there are."""
+    """Every seat on the node is taken; ``most`` is how many there are."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"no place is free on this node, which has {most}; shut a kernel or session down, or wait")
+        super().__init__(f"all {most} seats on this node are taken; shut down a kernel or session, or wait")
         self.most = most
 
 
 class LeasesForbidden(Exception):
-    """A lease has no limit on its time, CPU or idleness: untrusted users get none."""
+    """A lease has no limit on time, CPU or idleness, so untrusted users get none."""
 
     def __init__(self) -> None:
-        super().__init__("untrusted users can reach this runner: it gives no bare kernels, whose time has no limit")
+        super().__init__("untrusted users can reach this runner, so it leases no kernels, which have no time limit")
 
 
 class LeaseSandboxFailed(Exception):
-    """The machine gives no sandbox; ``str()`` says why."""
+    """No sandbox could be created; ``str()`` says why."""
 
 
 class LeaseMismatch(Exception):
-    """A sandbox has the Keras version, and the real devices, that it was born with."""
+    """The request does not fit the sandbox, whose Keras version and real devices cannot change."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class _Lease:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self, spec: LeaseRequest) -> None:
-        """Fork a kernel, after ending the one before."""
+        """Fork a kernel, after ending the previous one."""
         key = spec.key.encode()
         self.exited = self.sandbox.start_kernel(spec.topology, spec.keras, key, keyboard=True)
 
@@ -88,10 +88,10 @@ class LeaseManager:
     """The kernels on loan from one node. Used from its event loop.
 
     Args:
-        zygote: gives the zygote of a Keras version.
-        has_room: whether one more place may be taken.
-        left: called after a place became free.
-        settings: how many places there are, what limits each sandbox, and whether untrusted users are near.
+        zygote: gives the zygote for a Keras version.
+        has_room: whether one more seat may be taken.
+        left: called after a seat became free.
+        settings: the number of seats, the limits of each sandbox, and whether untrusted users can reach the runner.
         stock: the node's real devices.
     """
 
@@ -115,16 +115,16 @@ class LeaseManager:
         self._closed = False
 
     def __len__(self) -> int:
-        """Places that are taken."""
+        """The number of seats taken."""
         return len(self._leases) + self._being_made
 
     async def take(self, spec: LeaseRequest) -> KernelLease:
-        """Lend out a new kernel. It is starting when this returns.
+        """Lease a new kernel, which is starting when this returns.
 
         Raises:
-            LeasesForbidden: people it does not know can reach the node.
+            LeasesForbidden: untrusted users can reach the node.
             LeaseLimitReached: the node is full.
-            LeaseSandboxFailed: the machine refused.
+            LeaseSandboxFailed: no sandbox could be created.
         """
         if self._untrusted_users:
             raise LeasesForbidden
@@ -147,7 +147,7 @@ class LeaseManager:
             lease.start(spec)
         except SandboxGone as e:
             await self.end(name)
-            raise LeaseSandboxFailed(f"the sandbox ended before its kernel began: {e}") from e
+            raise LeaseSandboxFailed(f"the sandbox ended before its kernel started: {e}") from e
         lease.tasks = [
             asyncio.create_task(self._end_when_alone(name, lease), name=f"lease-{name}"),
             asyncio.create_task(_watch_memory(lease, self._limits), name=f"lease-memory-{name}"),
@@ -155,11 +155,11 @@ class LeaseManager:
         return lease.told(name)
 
     async def restart(self, name: str, spec: LeaseRequest) -> KernelLease:
-        """Start a fresh kernel in the same sandbox, after ending all that ran there.
+        """Start a fresh kernel in the same sandbox, after ending everything that ran there.
 
         Raises:
             LeaseNotFound: there is no such lease, or its sandbox has ended.
-            LeaseMismatch: that takes another sandbox.
+            LeaseMismatch: the request needs another sandbox.
         """
         lease = self._find(name)
         was = lease.spec
@@ -175,7 +175,7 @@ class LeaseManager:
         return lease.told(name)
 
     def signal(self, name: str, signum: int) -> None:
-        """Signal the kernel's process; one that has ended takes no notice. Raises LeaseNotFound."""
+        """Signal the kernel's process; ignored if it has ended. Raises LeaseNotFound."""
         with contextlib.suppress(SandboxGone):
             self._find(name).sandbox.send_signal(signum)
 
@@ -196,7 +196,7 @@ class LeaseManager:
             self._left()
 
     async def close(self) -> None:
-        """End every lease; give none any more."""
+        """End every lease, and refuse new ones."""
         self._closed = True
         await asyncio.gather(*(self.end(name) for name in list(self._leases)))
         remove_stale_folders()
@@ -236,7 +236,7 @@ class LeaseManager:
         exited = lease.exited
         try:
             while not exited.done():
-                yield None  # first of all: the client that has read this holds the lease
+                yield None  # first: a client that has read this holds the lease
                 await asyncio.wait({exited}, timeout=_KEEP_ALIVE_S)
             yield KernelExit(status=exited.result())
         finally:
@@ -248,13 +248,13 @@ class LeaseManager:
             await asyncio.sleep(_LOOK_EVERY_S)
             if not lease.readers and time.monotonic() - lease.alone_since > UNHELD_LEASE_S:
                 break
-        log.info("kernel ended: nobody holds it any more", kernel=name)
+        log.info("kernel ended: nobody holds its lease", kernel=name)
         await self.end(name)
         remove_stale_folders()
 
 
 async def _watch_memory(lease: _Lease, limits: Limits) -> None:
-    """Kill a kernel that takes too much, where no cgroup does. CPU time has no limit here: a lease knows no runs."""
+    """Kill a kernel that takes too much memory, if no cgroup does. CPU time has no limit: a lease has no runs."""
     while True:
         async with UsageWatcher(lease.sandbox, limits) as usage:
             usage.begin_run()

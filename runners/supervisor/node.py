@@ -67,19 +67,19 @@ _EVICT_EVERY_S = 0.25
 _MOST_JUDGEMENTS = 3
 """Of one learner, queued and in progress."""
 _LONGEST_ASKED_S = 120.0
-"""A session that was asked for ahead of time waits no longer than this for a place."""
+"""A session that was requested ahead of time waits at most this long for a seat."""
 _REMEMBERED_RUNS = 50
-"""How many recent runs the estimate of a wait is judged by."""
+"""The number of recent runs on which the estimated wait is based."""
 _KEEP_GONE_S = 3600.0
-"""For so long a learner who comes back is told what became of their session."""
+"""For this long, a returning learner is told what happened to their session."""
 
 
 class UnknownSessionOrRun(Exception):
-    """No such session or run."""
+    """There is no such session or run."""
 
 
 class RequestDeclined(Exception):
-    """A request that cannot be carried out; ``code`` is stable, ``status`` the HTTP status, ``limit`` what was met."""
+    """A request cannot be carried out; ``code`` is stable, ``status`` the HTTP status, ``limit`` the limit reached."""
 
     def __init__(self, status: int, code: str, message: str, limit: ReachedLimit | None = None) -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ class RequestDeclined(Exception):
 
 
 class Node:
-    """Everything the supervisor knows. Used from one event loop."""
+    """The whole state of the supervisor. Used from one event loop."""
 
     def __init__(self, settings: RunnerSettings) -> None:
         self._told = to_environment(settings)
@@ -95,16 +95,16 @@ class Node:
         self._settings = settings = settings.model_copy(update={"max_sessions": self._seats.count})
         self._sessions: dict[str, Session] = {}
         self._dying: set[Session] = set()
-        """Sessions whose name another has by now: each keeps its place until its sandbox is gone."""
+        """Sessions whose name another session has taken over: each keeps its seat until its sandbox is gone."""
         self._queue: list[Session] = []
-        """In order of arrival; ``_in_turn`` has the order in which it is served."""
+        """The queue in order of arrival; ``_in_turn`` has the order in which it is served."""
         self._recent_runs_s: deque[float] = deque(maxlen=_REMEMBERED_RUNS)
         self._dropped = 0
         self._runs: dict[str, RunLog] = {}
         self._held_bytes = 0
-        """Of all runs."""
+        """The bytes held for all runs."""
         self._zygotes: dict[tuple[KerasVersion, bool], ZygoteClient] = {}
-        """By Keras, and whether they are cold: for kernels with a real TPU."""
+        """By Keras version and whether they are cold, for kernels with a real TPU."""
         self._groups = cgroups.detect()
         self._users = UserPool(session_users(settings))
         _sweep_folders()
@@ -115,10 +115,10 @@ class Node:
         self.leases = LeaseManager(self._zygote, self._has_room, self._admit, settings, self._stock)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # --- life -------------------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Bring up the first zygote and the pool, and unpack data sets meanwhile if that is wanted."""
+        """Start the first zygote and the pool; meanwhile, unpack data sets if the settings say so."""
         data_sets = (self._settings.data_dir / "datasets").absolute()
         make_folder(data_sets)
         if self._settings.prepare_data_sets:
@@ -165,13 +165,13 @@ class Node:
         )
 
     def patches(self) -> LibraryPatches:
-        """What sessions change in other libraries: each zygote knows the patches of the Keras that it has imported."""
+        """The patches to other libraries: each zygote knows those for the Keras version that it has imported."""
         return LibraryPatches.merged(zygote.patches for zygote in self._zygotes.values())
 
     def mark_users_untrusted(self) -> None:
-        """Run no code from now on unless every essential isolation layer is in force.
+        """From now on, run no code unless every essential isolation layer is in force.
 
-        One-way: what untrusted users left behind may outlast their access.
+        This cannot be undone: what untrusted users leave behind may outlast their access.
         """
         if self._settings.untrusted_users:
             return
@@ -182,7 +182,7 @@ class Node:
     # --- sessions ---------------------------------------------------------------------------------------------
 
     def request_session(self, name: str, spec: SessionSpec) -> SessionInfo:
-        """Find the session or make it. Raises RequestDeclined if it exists with another machine."""
+        """Find or create the session. Raises RequestDeclined if it exists with another topology."""
         return self._info(self._ask(name, spec))
 
     def session(self, name: str) -> SessionInfo:
@@ -190,7 +190,7 @@ class Node:
         return self._info(self._session(name))
 
     def interrupt(self, name: str) -> SessionInfo:
-        """Stop what runs and what waits in a session. Raises UnknownSessionOrRun."""
+        """Stop all running and queued runs of a session. Raises UnknownSessionOrRun."""
         self._session(name).interrupt()
         return self.session(name)
 
@@ -200,16 +200,16 @@ class Node:
         return self.session(name)
 
     def keep(self, name: str) -> SessionInfo:
-        """Somebody still wants the session: its idle time restarts. Raises UnknownSessionOrRun."""
+        """Keep a session that is still in use: restart its idle time. Raises UnknownSessionOrRun."""
         self._session(name).keep()
         return self.session(name)
 
     async def inject_failure(self, name: str, fault: InjectedFailure) -> SessionInfo:
-        """Do something to one process of a session's cluster; the answer shows it done.
+        """Inject a failure into one process of a session's cluster; the result shows its effect.
 
         Raises:
             UnknownSessionOrRun: there is no such session.
-            RequestDeclined: it is no cluster, has no such process, or this cannot be done to it as it is.
+            RequestDeclined: it is not a cluster, has no such process, or the process is not in a suitable state.
         """
         session = self._session(name)
         if refusal := check_failure(fault, Topology.parse(session.spec.topology), session.members):
@@ -223,7 +223,7 @@ class Node:
         return self.session(name)
 
     def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:
-        """The session as it is when it is gone; None after each while before. Raises UnknownSessionOrRun at once."""
+        """Yield None at intervals, then the session's state once it is gone. Raises UnknownSessionOrRun at once."""
         return self._until_gone(self._session(name), patience_s)
 
     async def _until_gone(self, session: Session, patience_s: float) -> AsyncIterator[SessionInfo | None]:
@@ -262,7 +262,7 @@ class Node:
         return self._active() < self._settings.max_sessions
 
     def _refuses(self, keras: KerasVersion) -> str:
-        """Why no code is run, for the operator. One kind of zygote without its isolation layers is enough."""
+        """Tell the operator why no code is run. One kind of zygote without its isolation layers is enough."""
         self._zygote(keras)
         return next((zygote.refuses for zygote in self._zygotes.values() if zygote.refuses), "")
 
@@ -320,7 +320,7 @@ class Node:
         return session
 
     def _make_room_for(self, owner: str) -> None:
-        """One more than a learner may have: the longest idle of theirs ends."""
+        """If a learner has the most sessions allowed, end the one that has been idle longest."""
         theirs = [s for s in self._sessions.values() if s.spec.owner == owner and not s.over and not _judges(s)]
         if len(theirs) < self._settings.sessions_per_learner:
             return
@@ -354,12 +354,12 @@ class Node:
         return [by_name[name] for name in queue_order(waiters, held)]
 
     def _standing(self) -> tuple[list[IdleSession], list[BusySession]]:
-        """The sessions that hold a place and are not about to end."""
+        """The sessions that hold a seat and are not about to end."""
         living = [s.standing() for s in self._sessions.values() if s not in self._queue and not s.over]
         return [s for s in living if isinstance(s, IdleSession)], [s for s in living if isinstance(s, BusySession)]
 
     def _being_freed(self) -> int:
-        """Places whose sessions have been ended and are not gone yet."""
+        """The number of seats whose sessions are ending."""
         return sum(s.over and s.state != SessionState.queued and not s.gone.is_set() for s in self._all())
 
     def _wait_s(self, position: int) -> float | None:
@@ -369,13 +369,13 @@ class Node:
         )
 
     def _evict(self) -> None:
-        """While somebody who pressed Run waits for a place, idle sessions give theirs up."""
+        """Evict idle sessions while somebody who pressed Run waits for a seat."""
         wanted = sum(bool(s.waiting) and self._may_begin(s) for s in self._queue) - self._being_freed()
         for name in choose_evictions(self._standing()[0], wanted, self._settings.eviction_grace_s):
             self._sessions[name].end("evicted")
 
     async def _keep_evicting(self) -> None:
-        """A session that is idle becomes one that may be evicted as time passes."""
+        """Check again from time to time, because idle sessions become evictable as time passes."""
         while True:
             await asyncio.sleep(_EVICT_EVERY_S)
             if self._queue:
@@ -394,7 +394,7 @@ class Node:
     # --- runs -------------------------------------------------------------------------------------------------
 
     def submit(self, request: RunRequest) -> RunAccepted:
-        """Take a run; the same id a second time changes nothing.
+        """Accept a run. Idempotent by id.
 
         Raises:
             UnknownSessionOrRun: the session belongs to somebody else.
@@ -404,7 +404,7 @@ class Node:
         if known:
             return RunAccepted(id=request.id, session=self.session(known.request.session))
         if len(self._runs) >= _MOST_RUNS or self._held_bytes >= self._settings.unstored_mb * MiB:
-            raise RequestDeclined(429, "node-full", "this node keeps too many unfinished or unstored runs")
+            raise RequestDeclined(429, "node-full", "this node has too many unfinished or unstored runs")
         session: Session
         if request.judgement:
             session = self._ask_for_judgement(request.session, request.spec)
@@ -432,7 +432,7 @@ class Node:
             raise UnknownSessionOrRun(f"no run {name}") from None
 
     def stop(self, name: str) -> None:
-        """Interrupt a run or take it out of the queue; a finished one is left as it is. Raises UnknownSessionOrRun."""
+        """Interrupt a run or remove it from the queue; a finished one stays as it is. Raises UnknownSessionOrRun."""
         run = self.run(name)
         with contextlib.suppress(UnknownSessionOrRun):
             self._session(run.request.session).stop(run)
@@ -440,7 +440,7 @@ class Node:
     # --- upkeep -----------------------------------------------------------------------------------------------
 
     def _zygote(self, keras: KerasVersion, allocation: DeviceAllocation | None = None) -> ZygoteClient:
-        """The zygote of a Keras version for a kernel with these real devices, started when first asked for."""
+        """The zygote for a Keras version and these real devices, started when first requested."""
         key = keras, bool(allocation and allocation.tpu)
         if key not in self._zygotes:
             self._zygotes[key] = ZygoteClient(
@@ -480,7 +480,7 @@ def _count(name: LimitName, value: int) -> ReachedLimit:
 
 
 def _sweep_folders() -> None:
-    """Remove the folders of supervisors that were killed; another process that now has this number does not count."""
+    """Remove the folders of killed supervisors, even if another process now has their process ID."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
         pid = folder.name.removeprefix(_FOLDER).split("-")[0]
         gone = pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()

@@ -1,8 +1,8 @@
-"""How a run ended, judged from facts that were seen outside the sandbox. Pure.
+"""Determines how a run ended, from facts observed outside the sandbox. Pure.
 
-An exception is the program's own word. It is believed where no fact can tell: what the machine refuses a program (a
-file, a descriptor, memory at one stroke) leaves no trace outside. Three things speak against it: a counter that would
-have moved, a folder that would be full, and a traceback that ends in the learner's own ``raise``.
+An exception is the program's own claim. It is believed if no fact can tell, because a refused request (a file, a
+descriptor, a large allocation) leaves no trace outside. Three things contradict it: a counter that has not moved, a
+folder that is not full, and a traceback that ends in the learner's own ``raise``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ OUTCOME_BY_LIMIT: dict[LimitName, Outcome] = {
     "output_rate": Outcome.output,
     "events": Outcome.output,
 }
-"""What a run that met a limit ended as."""
+"""The outcome of a run that reached a limit."""
 
 _NEARLY = 0.8
-"""The part of the memory limit from which on a lack of memory is believed without a number."""
+"""The fraction of the memory limit above which an out-of-memory error is believed without a size."""
 _ENDED_BY: dict[int, LimitName] = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "file_size"}
 _MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError")  # Python's, NumPy's, TensorFlow's
 _SYSTEM_ERRORS = ("OSError", "ResourceExhaustedError", "OutOfRangeError", "UnknownError", "ZMQError")
@@ -40,10 +40,10 @@ _WORDS: tuple[tuple[str, LimitName], ...] = (
     (r"\[Errno 28\]|errno = 28\b|No space left on device|Not enough free space to write", "disk"),
     (r"\[Errno 27\]|errno = 27\b|File too large", "file_size"),
     (r"\[Errno 24\]|errno = 24\b|Too many open files", "open_files"),
-    (r"(?<!\d)\d+ requested and \d+ written", "disk"),  # a number is tried from its first digit only
+    (r"(?<!\d)\d+ requested and \d+ written", "disk"),  # match a number only from its first digit
 )
-"""Python's words, HDF5's, TensorFlow's and NumPy's; the last may also be about the size of a file. The text is the
-program's own: every expression has to be linear in it."""
+"""Messages of Python, HDF5, TensorFlow and NumPy; the last one may also be about the size of a file. The program
+controls the text, so every expression has to take linear time."""
 _AMOUNT = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) ([KMGTPE]i|bytes)?B?\b")
 _POWERS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
@@ -54,11 +54,11 @@ class ReportedError(NamedTuple):
     name: str
     value: str
     raised: bool = False
-    """Whether its traceback ends in a ``raise`` of the learner's own."""
+    """Whether its traceback ends in a ``raise`` in the learner's own code."""
 
 
 class FreeSpace(NamedTuple):
-    """What is left in one of the session's folders."""
+    """The free space in one of the session's folders."""
 
     bytes: int
     inodes: int
@@ -66,23 +66,23 @@ class FreeSpace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """What is known at the end of a run. None where nobody counts."""
+    """The facts known at the end of a run; None for those that nothing counts."""
 
     interrupted: bool = False
-    """Whether the supervisor stopped it because it was asked to."""
+    """Whether the supervisor stopped it on request."""
     met: LimitName | None = None
-    """The limit for which the supervisor stopped it."""
+    """The limit because of which the supervisor stopped it."""
     exit_status: int | None = None
-    """Of the kernel's process, if it ended; negative for a signal."""
+    """The exit status of the kernel's process if it ended, negative for a signal."""
     error: ReportedError | None = None
     oom_kills: int = 0
-    """Processes the kernel killed for memory during the run."""
+    """Processes that the operating system killed for memory during the run."""
     forks_refused: int = 0
     """Processes or threads the process limit refused during the run."""
     peak_bytes: int | None = None
     """The most memory the session held during the run."""
     folders: tuple[FreeSpace, ...] = ()
-    """What was left in the session's folders at the end of the run."""
+    """The free space in the session's folders at the end of the run."""
 
 
 class Verdict(NamedTuple):
@@ -93,7 +93,7 @@ class Verdict(NamedTuple):
 
 
 def determine_outcome(facts: RunEvidence, limits: Limits) -> Verdict:
-    """Name the outcome. What the machine did outweighs what the program said."""
+    """Determine the outcome. Facts outweigh the program's own errors."""
     if facts.oom_kills and (facts.exit_status is not None or facts.error):
         return _met("memory")
     if facts.met:
@@ -122,7 +122,7 @@ def _of_error(said: ReportedError, facts: RunEvidence, limits: Limits) -> Verdic
 
 
 def _of_system(said: ReportedError, facts: RunEvidence) -> LimitName | None:
-    """Files: which limit the message names; of those that sound alike, the one that the folders show."""
+    """Find the file limit that an error message names; if it is ambiguous, the folders decide."""
     if said.name not in _SYSTEM_ERRORS or said.raised:
         return None
     met = next((limit for words, limit in _WORDS if re.search(words, said.value)), None)
@@ -134,14 +134,14 @@ def _of_system(said: ReportedError, facts: RunEvidence) -> LimitName | None:
 
 
 def _of_processes(said: ReportedError, facts: RunEvidence) -> LimitName | None:
-    """Processes: a refusal that was counted is certain; rlimits refuse too, and nobody counts that."""
+    """Find out whether processes ran out: a counted refusal is certain, but refusals by rlimits are not counted."""
     refused = said.name == "BlockingIOError" and "[Errno 11]" in said.value
     refused |= said.name == "RuntimeError" and "can't start new thread" in said.value
     return "processes" if refused and (facts.forks_refused or not said.raised) else None
 
 
 def _lacked_memory(said: ReportedError, facts: RunEvidence, limits: Limits) -> bool:
-    """Whether memory was lacking: it was nearly full, or the program asked for more than was left at one stroke."""
+    """Whether memory ran out: it was nearly full, or the program asked for more than was left at once."""
     most = limits.memory_mb * MiB
     if facts.peak_bytes is not None and facts.peak_bytes >= _NEARLY * most:
         return True
@@ -170,4 +170,4 @@ def reached_limit(name: LimitName, limits: Limits, run_s: float) -> ReachedLimit
         case "file_size":
             return ReachedLimit(name=name, value=limits.file_mb * MiB, unit="bytes")
         case _:
-            raise ValueError(f"{name} is no limit of a run")
+            raise ValueError(f"{name} is not a limit of a run")

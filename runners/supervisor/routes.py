@@ -1,9 +1,9 @@
-"""The supervisor over HTTP: one function a route; the table of them is in ``runners.wire.protocol``.
+"""The supervisor over HTTP: one function for each route; the table is in ``runners.wire.protocol``.
 
-Those of bare kernels are in ``lease_routes``.
+The routes of bare kernels are in ``lease_routes``.
 
-A route reads the request, asks the node, and answers. What the node declines, and what nobody can read, becomes a
-Refusal with a 4xx status in one place (``_refusing``).
+A route reads the request, calls the node, and responds. Declined and invalid requests become a Refusal with a 4xx
+status in one place (``_refusing``).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from runners.wire.protocol import (
 _KEEP_ALIVE_S = 15.0
 _LARGEST_BODY = 1 << 20
 _BODY_S = 10.0
-"""A body that is still coming after so long is given up."""
+"""A request body has to arrive within this time."""
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(node: Node) -> Starlette:
-    """The HTTP side of ``node``, which lives as long as the application does."""
+    """Create the HTTP application for ``node``, which lives as long as the application."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -74,13 +74,13 @@ async def show_patches(request: Request) -> Response:
 
 
 async def survey_host(_: Request) -> Response:
-    """Found out by a process of its own: it leaves its namespaces on the way."""
+    """Survey the machine in a separate process, because it leaves its namespaces."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     command = (sys.executable, "-m", "runners.diagnostics.host_survey")
     process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe)
     said, _errors = await process.communicate()
     if process.returncode:
-        raise RequestDeclined(500, "no-survey", f"the survey of the machine ended with status {process.returncode}")
+        raise RequestDeclined(500, "no-survey", f"the survey of the machine exited with status {process.returncode}")
     return Response(said, media_type="application/json")
 
 
@@ -185,12 +185,12 @@ def _node(request: Request) -> Node:
 
 
 def _name(request: Request) -> str:
-    """The id in the path. Raises ValidationError if it can be none."""
+    """Read the id in the path. Raises ValidationError if it is invalid."""
     return _IDENTIFIER.validate_python(request.path_params["id"])
 
 
 async def _body(request: Request) -> bytes:
-    """The whole body, if it is small enough and comes soon enough."""
+    """Read the whole body, if it is small enough and arrives in time."""
     body = b""
     try:
         async with asyncio.timeout(_BODY_S):
@@ -219,7 +219,7 @@ def _refusing(handler: Handler) -> Handler:
         except ValueError as e:
             return _json(Refusal(code="invalid", message=str(e)), 422)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # nobody will read it
 
     return answer
 

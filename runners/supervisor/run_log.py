@@ -1,10 +1,10 @@
-"""The numbered events of one run, kept until the app has stored them.
+"""The numbered events of one run, kept until the web application has stored them.
 
-Text is gathered for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars is
-thousands of events and not a hundred thousand. The first text is never held back.
+Text is collected for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars makes
+thousands of events and not a hundred thousand. The first text is never delayed.
 
-Output is counted here, as bytes of events: all of it, and that of the last second. The second is the
-supervisor's own: a kernel's clock can say anything.
+Output is counted here in bytes of events, in total and over the last second. Time is the supervisor's, because a
+kernel's clock cannot be trusted.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from runners.wire.protocol import EVENT_ADAPTER, Event, LimitName, Outcome, Reac
 
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
-"""(events so far, seconds that text waits for more)."""
+"""(events so far, seconds for which text is collected)."""
 _OUTPUT = ("text", "display", "error", "clear", "metric", "progress")
 _SEEN = ("text", "display", "error")
-"""What counts as the first output."""
+"""The kinds of events that count as first output."""
 _ENVELOPE = 100
-"""Bytes of an event beside what is in it."""
+"""Bytes of an event in addition to its content."""
 _SMALL_MESSAGE = 2048
 _MESSAGES_PER_OUTPUT = 8
-"""Bytes of messages larger than that, for each byte of output that a run may have. Most of a message is its output."""
+"""Bytes of larger messages that a run may send for each allowed byte of output. Most of a message is its output."""
 _MESSAGES_PER_EVENT = 20
-"""Messages of any kind and size, for each event that a run may have. Text is gathered, so many make one event."""
+"""Messages of any kind and size that a run may send for each allowed event. Many text messages make one event."""
 _MOST_UNSHOWN = 20
-"""The most MIME types that the notice of a run lists."""
+"""The most MIME types that a notice lists."""
 
 
 class RunLog:
     """One run and its events.
 
     Attributes:
-        overflow: set once the run has put out more than it may; nothing is recorded from then on but its end.
-        met: the limit behind the overflow.
-        mime_types: what its displays may be made of.
-        finished: whether the last event is there.
-        held_bytes: about what is kept of it in memory: the code, and the output that is not acknowledged.
+        overflow: set once the run's output exceeds a limit; from then on, only its end is recorded.
+        met: the limit that was exceeded.
+        mime_types: the MIME types that its displays may contain.
+        finished: whether the last event has been recorded.
+        held_bytes: roughly the memory it takes: the code, and the output that is not acknowledged.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RunLog:
         mime_types: Collection[str] = MIME_TYPES,
         on_hold: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Start with only the code; ``on_hold`` is called with each change of ``held_bytes``."""
+        """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``."""
         self.request = request
         self.accepted = time.monotonic()
         self.started: float | None = None
@@ -88,13 +88,13 @@ class RunLog:
         self._last_second_bytes = 0
         self._unshown: set[str] = set()
         self._gathered: dict[str | None, tuple[str, list[str]]] = {}
-        """By lane, in the order in which they began: the stream, and what came on it."""
+        """The collected text by lane, in the order in which lanes began: the stream and its text."""
         self._gathered_size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._last_text = 0.0
 
     def received(self, size: int) -> None:
-        """Count a message of ``size`` bytes, whatever comes of it: one that makes no event has to be read, too."""
+        """Count a message of ``size`` bytes, even if it makes no event, because it has to be read all the same."""
         self._messages += 1
         if size > _SMALL_MESSAGE:
             self._message_bytes += size
@@ -108,14 +108,14 @@ class RunLog:
             self.overflow.set()
 
     def add(self, kind: str, **fields: Any) -> None:
-        """Record an event; text goes through ``text``."""
+        """Record an event. Use ``text`` for text."""
         self.flush()
         if self.finished or (self.overflow.is_set() and kind in _OUTPUT):
             return
         self._record(kind, fields)
 
     def text(self, stream: str, text: str, lane: str | None = None) -> None:
-        """Record printed text, soon."""
+        """Record printed text, after a short delay."""
         if self.overflow.is_set() or self.finished:
             return
         if lane in self._gathered and self._gathered[lane][0] != stream:
@@ -129,7 +129,7 @@ class RunLog:
             self._timer = asyncio.get_running_loop().call_later(wait, self.flush)
 
     def not_shown(self, types: Collection[str], size: int) -> None:
-        """Say that a display had nothing that may be shown; once for each type. It counts as output all the same."""
+        """Report, once for each type, that a display has no type that may be shown. It counts as output anyway."""
         if self.overflow.is_set() or not self._may_have(size + _ENVELOPE, time.monotonic(), at_once=True):
             return
         new = [mime for mime in dict.fromkeys(types) if mime not in self._unshown]
@@ -141,7 +141,7 @@ class RunLog:
         self.add("notice", code="display-not-shown", values={"types": named}, text=text)
 
     def flush(self) -> None:
-        """Turn the gathered text into events."""
+        """Turn the collected text into events."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
@@ -156,7 +156,7 @@ class RunLog:
                     self._record("text", {"stream": stream, "text": whole[start : start + _LONGEST_TEXT], "lane": lane})
 
     def finish(self, outcome: Outcome, **fields: Any) -> None:
-        """Record the last event. The second time changes nothing."""
+        """Record the last event. Idempotent."""
         self.flush()
         if self.finished:
             return
@@ -166,18 +166,18 @@ class RunLog:
         fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
-        self._hold(-self._code_bytes)  # nobody runs it again
+        self._hold(-self._code_bytes)  # it will not run again
         self.request = self.request.model_copy(update={"code": "", "judgement": None})
 
     def acknowledge(self, through: int) -> None:
-        """The app has stored the events up to ``through``: forget them."""
+        """Forget the events up to ``through``, which the web application has stored."""
         self.acknowledged = max(self.acknowledged, min(through, self.last))
         while self._events and self._events[0].seq <= self.acknowledged:
             self._events.popleft()
             self._hold(-self._sizes.popleft())
 
     async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
-        """Yield the events after ``number`` as they come, up to ``finished``; None after each while of silence."""
+        """Yield the events after ``number`` as they come, up to ``finished``, and None after each period of silence."""
         changed = asyncio.Event()
         self._changed.add(changed)
         try:
@@ -229,7 +229,7 @@ class RunLog:
             changed.set()
 
     def _may_have(self, size: int, now: float, *, at_once: bool) -> bool:
-        """Count output of ``size`` bytes; False if it is too much. Without ``at_once`` it counts for the whole only."""
+        """Count output of ``size`` bytes; False if too much. Without ``at_once``, it counts only for the total."""
         self._bytes += size
         if at_once:
             self._last_second.append((now, size))
@@ -248,7 +248,7 @@ class RunLog:
         return False
 
     def too_many_values(self, size: int) -> None:
-        """Say that a message was not read, because its values count ``size`` bytes; they are not charged."""
+        """Report that a message was not parsed because its values count ``size`` bytes; these are not charged."""
         if not self.overflow.is_set() and not self.finished:
             self.flush()
             self._leave_out(size)

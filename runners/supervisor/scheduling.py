@@ -1,11 +1,11 @@
-"""Which idle sessions a full node evicts, which queued session is next, and how long it will wait. Pure.
+"""Decides which idle sessions a full node evicts and which queued session is next, and estimates waits. Pure.
 
-A session in which nothing runs ends after some time. While somebody who pressed Run waits for a place, the session
-that has been idle the longest is evicted at once. It only has to have been idle for ``grace_s``: a learner who got a
-place runs their code to its end and has that long to press the next cell, so two learners never evict each other
-without progress. A session that has run nothing has nothing to lose: it goes first, and without a grace period.
+An idle session ends after some time. While somebody who pressed Run waits for a seat, the session that has been idle
+longest is evicted at once, provided that it has been idle for ``grace_s``. A learner with a seat can therefore finish a
+run and has that long to start the next cell, so two learners never evict each other without progress. A session that
+has not run anything has nothing to lose: it goes first, without a grace period.
 
-Keeping a session restarts the time after which it ends by itself. It never holds a place against somebody who waits.
+Keeping a session only restarts its idle time. It never protects the session from eviction.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class IdleSession:
 
     name: str
     idle_s: float
-    """Seconds since its last run ended; if it never ran anything, since it became ready."""
+    """Seconds since its last run ended, or since it became ready if it has not run anything."""
     used: bool
-    """Whether it ever ran anything."""
+    """Whether it has run anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedSession:
-    """A session in the queue; the order of arrival is the order in which they are given."""
+    """A session in the queue. Sequences of these are in order of arrival."""
 
     name: str
     owner: str
     has_run: bool
-    """Somebody pressed Run and waits; the others were only asked for ahead of time."""
+    """Whether somebody pressed Run and waits; otherwise it was only requested ahead of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class BusySession:
     """A session with something to run."""
 
     running_s: float
-    """Seconds since its current run started; 0 if it is still to start."""
+    """Seconds since its current run started; 0 if it has not started yet."""
     queued: int = 0
-    """Runs behind that one."""
+    """The number of runs queued behind that one."""
 
 
 def choose_evictions(idle: Sequence[IdleSession], places_wanted: int, grace_s: float) -> list[str]:
-    """The sessions that give up their place now.
+    """Choose the sessions to evict now.
 
     Args:
         idle: every session that could be evicted.
-        places_wanted: how many people who pressed Run wait for a place that is not being freed already.
-        grace_s: how long a session keeps its place after a run.
+        places_wanted: how many people who pressed Run wait for a seat, minus the seats that are already being freed.
+        grace_s: how long a session keeps its seat after a run.
     """
     ready = [session for session in idle if _grace_left_s(session, grace_s) <= 0]
     ready.sort(key=lambda session: (session.used, -session.idle_s))
@@ -67,11 +67,11 @@ def _grace_left_s(session: IdleSession, grace_s: float) -> float:
 
 
 def queue_order(waiters: Sequence[QueuedSession], held: Mapping[str, int]) -> list[str]:
-    """The queue as it is served: sessions with a run first, then owners with the fewest sessions, then by arrival.
+    """Order the queue: sessions with a run first, then owners with the fewest sessions, then by arrival.
 
     Args:
         waiters: in order of arrival.
-        held: how many places each owner has now.
+        held: how many seats each owner has now.
     """
     taken = Counter(held)
     ranks: dict[str, tuple[bool, int]] = {}
@@ -89,21 +89,21 @@ def estimate_wait_s(
     grace_s: float,
     free: int = 0,
 ) -> float | None:
-    """About how many seconds until the session at ``position`` in the queue gets a place.
+    """Estimate the seconds until the session at ``position`` in the queue gets a seat.
 
-    Every place is expected to be free when its run is over, as far as recent runs tell, and its grace period has
-    passed. The places go to the queue in turn; each new holder is expected to take as long as a typical run.
+    A seat is expected to become free when its run, judged by recent runs, and its grace period are over. Seats go to
+    the queue in turn; each new holder is expected to take as long as a typical run.
 
     Args:
-        position: from 1, among those who pressed Run.
+        position: counted from 1, among sessions with a run.
         idle: sessions that could be evicted.
         busy: sessions that have something to run.
-        recent_runs_s: how long runs on this node took of late, in any order.
-        grace_s: how long a session keeps its place after a run.
-        free: places that are free, or are being freed.
+        recent_runs_s: the durations of recent runs on this node, in any order.
+        grace_s: how long a session keeps its seat after a run.
+        free: the number of seats that are free or being freed.
 
     Returns:
-        None where nothing is known: no run has ended yet and the place of a busy session is needed.
+        The estimate; None if no run has ended yet and the seat of a busy session is needed.
     """
     typical = median(recent_runs_s) if recent_runs_s else math.inf
     free_in = [0.0] * free + [_grace_left_s(session, grace_s) for session in idle]
@@ -116,7 +116,7 @@ def estimate_wait_s(
 
 
 def _left_s(session: BusySession, recent_runs_s: Sequence[float], typical: float) -> float:
-    """How long a session still has to run. A run that is longer than all recent ones is about half over."""
+    """Estimate how long a session still runs. A run that is longer than all recent ones counts as half over."""
     if not recent_runs_s:
         return math.inf
     longer = [run_s for run_s in recent_runs_s if run_s > session.running_s]

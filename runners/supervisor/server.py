@@ -1,7 +1,7 @@
 """The supervisor: HTTP over a Unix socket in front of one node.
 
 Run as ``python -m runners.supervisor.server --socket PATH``. Locally it is a child of ``lockstep serve``, under Compose
-it is the runner container. It ends, with all that it started, on SIGTERM, SIGINT, or when its parent ends
+it is the runner container. It ends, with everything that it started, on SIGTERM, SIGINT, or when its parent ends
 (``--die-with-parent``).
 """
 
@@ -30,18 +30,18 @@ from runners.supervisor.node import Node
 from runners.supervisor.routes import create_app
 
 _PATIENCE_S = 5.0
-"""How long a supervisor that was told to end may still hold its place."""
+"""How long a supervisor that has been told to end may still hold its socket."""
 
 
 class SocketInUse(RuntimeError):
-    """Another supervisor serves there."""
+    """Another supervisor already serves this socket."""
 
 
 def bind_socket(path: Path) -> tuple[socket.socket, int]:
     """Bind the supervisor's socket; only this user (and group, if the folder allows) may connect.
 
     Returns:
-        The socket and the descriptor of the lock that says who serves it; keep it open.
+        The socket, and the descriptor of the lock on it, which has to stay open.
 
     Raises:
         SocketInUse: another supervisor holds the lock.
@@ -73,9 +73,7 @@ def main() -> None:
     """``python -m runners.supervisor.server``."""
     parser = argparse.ArgumentParser(description="Lockstep's supervisor: runs learner code in sandboxes.")
     parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to serve")
-    parser.add_argument(
-        "--die-with-parent", action="store_true", help="end when the process that started this one ends"
-    )
+    parser.add_argument("--die-with-parent", action="store_true", help="end when the parent process ends")
     parser.add_argument(
         "--untrusted-users",
         action="store_true",
@@ -95,7 +93,7 @@ def main() -> None:
         _refuse("\n".join(describe_errors(e)))
     except (SocketInUse, OSError) as e:
         _refuse(str(e))
-    # Streams end when their run does; on shutdown they are cut, the app comes back with its last number.
+    # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
     config = uvicorn.Config(
         _build(settings), log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none"
     )
@@ -103,17 +101,17 @@ def main() -> None:
 
 
 def raise_open_files_limit() -> None:
-    """Raise the limit of open files as far as it goes, for the supervisor and its zygotes.
+    """Raise the limit on open files as far as possible, for the supervisor and its zygotes.
 
-    The same limit says how many descriptors a user may have under way in sockets. Where sessions run as the
-    supervisor's own user, one of them fills that up as far as its own limit goes; ours has to be beyond.
+    The same limit applies to the descriptors that a user has in transit in sockets. If sessions run as the supervisor's
+    own user, one of them can fill that up to its own limit, so ours has to be higher.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _log_to_stderr() -> None:
-    """With plain tracebacks: prettier ones show local variables, and learners' code with them."""
+    """Set up logging, with plain tracebacks: rich ones show local variables, and learners' code with them."""
     renderer = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
@@ -122,7 +120,7 @@ def _log_to_stderr() -> None:
 
 
 def _refuse(why: str) -> NoReturn:
-    """End with the status that says: starting again as it is would end the same way."""
+    """Exit with the status that says that a restart would fail in the same way."""
     print(why, file=sys.stderr)
     sys.exit(2)
 

@@ -1,4 +1,4 @@
-"""One learner's live kernel: it takes its runs one after the other and says at any time where it is in its life."""
+"""One learner's live kernel, which executes its runs one after the other, and its state."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from runners.wire.protocol import (
 log = structlog.get_logger()
 
 _MOST_OF_FILES = 0.75
-"""The part of a session's memory that its files may take; with more, a run killed for memory costs the sandbox."""
+"""The fraction of a session's memory that its files may take; with more, a run killed for memory ends the sandbox."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
-"""Processes without end are still there: only a fresh kernel gets rid of them."""
+"""Outcomes after which processes may remain, which only a fresh kernel removes."""
 
 _JOIN_S = 2.0
 """How long a restarted process may take to appear before a cell begins without it, in seconds."""
@@ -49,17 +49,17 @@ _REASONS: dict[type[Exception], str] = {
     KernelNotReady: "no-kernel",
     SandboxGone: "sandbox-gone",
 }
-"""Why a session could not go on, in words that a page can translate; anything else is ``internal``."""
+"""Why a session could not continue, as codes that a page can translate; anything else is ``internal``."""
 
 _STARTED_ANEW = {
-    True: ("member-restarted", "{tasks} had ended and was restarted. Everything that it held is gone."),
+    True: ("member-restarted", "{tasks} had ended and was restarted. Its variables and other state are gone."),
     False: (
         "cluster-restarted",
         "{tasks} had ended. Workers that train together must start together, so the whole cluster was "
         "restarted: the variables of earlier cells are gone.",
     ),
 }
-"""By whether the others can go on without the process that ended."""
+"""By whether the others can continue without the process that ended."""
 
 
 class KernelSource(Protocol):
@@ -69,13 +69,13 @@ class KernelSource(Protocol):
         """Whether such a kernel has to wait for the import of TensorFlow."""
 
     async def take(self, topology: str, keras: KerasVersion) -> Kernel:
-        """A kernel that answers."""
+        """Take a kernel that responds."""
 
 
 class Session:
-    """A session from the moment it was asked for.
+    """A session, from its request to its end.
 
-    Made by the node, which calls ``admit`` when there is room and is told by ``gone`` when it is over.
+    The node creates it and calls ``admit`` when there is room; ``gone`` is set when it is over.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Session:
         source: KernelSource,
         on_run_end: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """``on_run_end`` gets the seconds that each run took."""
+        """Create a session; ``on_run_end`` is called with the seconds that each run took."""
         self.name = name
         self.spec = spec
         self.state = SessionState.queued
@@ -111,31 +111,31 @@ class Session:
         self._restart = False
         self._end: str | None = None
         self._runs = 0
-        """Taken by the kernel it has now."""
+        """Runs that its current kernel has executed."""
         self._cold = False
-        """Whether the kernel that is starting has to wait for an import."""
+        """Whether the starting kernel has to wait for an import of TensorFlow."""
         self.used = False
-        """Whether a run was ever submitted."""
+        """Whether any run has been submitted."""
         self._idle_since = self._workless_since = time.monotonic()
         self._running_since: float | None = None
         self.gone_at = 0.0
-        """By the monotonic clock, once it is gone."""
+        """The monotonic time at which it was gone."""
         self._life: asyncio.Task[None] | None = None
 
     @property
     def over(self) -> bool:
-        """Whether it has ended or was told to."""
+        """Whether it has ended or is about to."""
         return self.state == SessionState.gone or self._end is not None
 
     @property
     def idle_s(self) -> float:
-        """Seconds since its last run ended, it was kept, or it was asked for."""
+        """Seconds since its last run ended, it was kept, or it was requested."""
         return time.monotonic() - self._idle_since
 
-    # --- asked by the node ------------------------------------------------------------------------------------
+    # --- called by the node ------------------------------------------------------------------------------------
 
     def standing(self) -> IdleSession | BusySession:
-        """What decides how long it keeps its place."""
+        """The facts that decide how long it keeps its seat."""
         now = time.monotonic()
         if self.state == SessionState.idle and not self.waiting and self.current is None:
             return IdleSession(self.name, now - self._workless_since, self.used)
@@ -143,12 +143,12 @@ class Session:
         return BusySession(running_s, max(0, len(self.waiting) - (self.current is None)))
 
     def keep(self) -> None:
-        """The learner is still there: the time after which it ends by itself restarts."""
+        """Restart its idle time, because the learner is still there."""
         self._idle_since = time.monotonic()
         self._news.set()
 
     def info(self, position: int | None = None, wait_s: float | None = None) -> SessionInfo:
-        """The session as it is now; the node knows its place in the queue, and about how long it waits there."""
+        """The session's current state; the node passes its position in the queue and the estimated wait."""
         idle = self.state == SessionState.idle
         return SessionInfo(
             id=self.name,
@@ -169,17 +169,17 @@ class Session:
 
     @property
     def members(self) -> tuple[ClusterMember, ...]:
-        """The processes of its cluster; none where there is no cluster, or no kernel yet."""
+        """The processes of its cluster; empty if there is no cluster, or no kernel yet."""
         return self._kernel.sandbox.members if self._kernel and self.state != SessionState.gone else ()
 
     async def inject_failure(self, fault: InjectedFailure) -> str:
-        """Do something to a process of its cluster; what became of it. Raises SandboxGone."""
+        """Inject a failure into a process of its cluster; returns PID 1's result. Raises SandboxGone."""
         if not self._kernel:
             raise SandboxGone("there is no kernel")
         return await self._kernel.sandbox.inject_failure(fault)
 
     def admit(self) -> None:
-        """There is room: begin to live. One that has ended meanwhile stays in the queue until it is buried."""
+        """Start, because there is room. A session that has ended meanwhile does nothing."""
         if self.over:
             return
         self.state = SessionState.starting
@@ -190,7 +190,7 @@ class Session:
         self._life.add_done_callback(self._be_gone)
 
     def submit(self, run: RunLog) -> int:
-        """Take a run; returns how many come before it."""
+        """Accept a run; returns how many come before it."""
         self.used = True
         ahead = len(self.waiting) + (self.current is not None)
         self.waiting.append(run)
@@ -199,14 +199,14 @@ class Session:
         return ahead
 
     def _tell_of_cold(self, run: RunLog) -> None:
-        """Explain once in a run why it waits for seconds when others do not."""
+        """Explain once in a run why it waits longer than others."""
         if self._cold and self.state == SessionState.starting:
             keras = self.spec.keras
             text = f"TensorFlow with Keras {keras} has to start first, which takes several seconds."
             run.add("notice", code="keras-starting", values={"keras": keras}, text=text)
 
     def stop(self, run: RunLog) -> None:
-        """Interrupt this run, or take it out of the queue."""
+        """Interrupt this run, or remove it from the queue."""
         if run is self.current:
             self._stop_current()
         elif run in self.waiting:
@@ -214,13 +214,13 @@ class Session:
             run.finish(Outcome.interrupted)
 
     def interrupt(self) -> None:
-        """Drop what waits and interrupt what runs."""
+        """Drop queued runs, and interrupt the current one."""
         self._drop_waiting()
         if self.current:
             self._stop_current()
 
     def restart(self) -> None:
-        """Drop what waits, end what runs, and fork a fresh kernel."""
+        """Drop queued runs, end the current one, and fork a fresh kernel."""
         self._drop_waiting()
         self._restart = True
         if self.current:
@@ -276,21 +276,21 @@ class Session:
                 await asyncio.shield(self._kernel.close())
 
     def _be_gone(self, _life: asyncio.Task[None] | None = None) -> None:
-        """Follow the end of the session's task, which may have been canceled before its first step."""
+        """Clean up after the session's task, which may have been canceled before its first step."""
         if self.state != SessionState.gone:
             self.state, self.gone_because = SessionState.gone, self._end or "ended"
         self.gone_at = time.monotonic()
         self.gone.set()
 
     async def _take_kernel(self) -> None:
-        """Get a kernel; what its sandbox uses is watched from now on."""
+        """Get a kernel, and watch its sandbox from now on."""
         self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
         self._name_kernel()
         await self._watching.aclose()
         self._usage = await self._watching.enter_async_context(UsageWatcher(self._kernel.sandbox, self._limits))
 
     def _name_kernel(self) -> None:
-        """A name that is used once: a session that ended and was asked for again has another."""
+        """Give the kernel a unique name: a session that ended and was requested again gets another one."""
         self.kernel_id = secrets.token_hex(6)
 
     def _fail(self, reason: str, why: str) -> None:
@@ -306,7 +306,7 @@ class Session:
         self.waiting.clear()
 
     async def _work(self) -> str:
-        """Take runs until the session ends; returns why it did."""
+        """Execute runs until the session ends; returns why it ended."""
         self._become_idle()
         while True:
             if self._end:
@@ -326,9 +326,9 @@ class Session:
         self._running_since = None
 
     async def _news_within(self, seconds: float) -> bool:
-        """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once.
+        """Wait for a run or a request; a kernel that dies or breaks its channels while idle is replaced at once.
 
-        What a run has left behind and goes on beyond a limit ends the session.
+        If processes that a run has left behind exceed a limit, the session ends.
         """
         assert self._kernel
         assert self._usage
@@ -348,7 +348,7 @@ class Session:
         return bool(done)
 
     async def _fresh_kernel(self, after: Outcome | None = None) -> None:
-        """Start a kernel in this sandbox, with its files, or in another where this one is useless ``after`` a run."""
+        """Start a kernel in this sandbox, with its files, or in a new one if this one is unusable ``after`` a run."""
         assert self._kernel
         self._restart, self.kernel_id = False, ""
         self.state, self._cold = SessionState.starting, self._kernel.cold
@@ -368,12 +368,12 @@ class Session:
         self._become_idle()
 
     async def _files_fill_memory(self, sandbox: Sandbox) -> bool:
-        """Whether the files, which are kept in memory, would have the next run killed too."""
+        """Whether the files, which are in memory, would get the next run killed, too."""
         await sandbox.ask_usage()
         return sandbox.file_bytes > _MOST_OF_FILES * self._limits.memory_mb * MiB
 
     async def _start_anew(self, ended: list[str], run: RunLog) -> None:
-        """Start processes of the cluster that have ended: those that train together have to begin together."""
+        """Restart ended processes of the cluster, or all: workers that train together must start together."""
         apart = Topology.parse(self.spec.topology).kind == "ps" or ended == ["evaluator"]
         code, text = _STARTED_ANEW[apart]
         who = " and ".join(ended)
@@ -392,7 +392,7 @@ class Session:
         return [member.task for member in self.members if member.state == "ended"]
 
     def _tell_of_pause(self, run: RunLog) -> None:
-        """The kernel's own process can say nothing while it is paused; the others are named by it."""
+        """Report that the kernel's own process is paused: it cannot do so itself. It reports the others."""
         if self.members and self.members[0].state == "paused":
             task = self.members[0].task
             text = f"{task} is paused: nothing runs here until it resumes."

@@ -1,4 +1,4 @@
-"""The app's side of the wire: an async client of one supervisor, over its Unix socket."""
+"""The web application's side of the wire: an async client of one supervisor, over its Unix socket."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _SILENCE_S = 45.0
 
 
 class RunnerError(Exception):
-    """Anything that keeps a request from being carried out."""
+    """A request was not carried out."""
 
 
 class RunnerUnavailable(RunnerError):
-    """The supervisor does not answer, or its answer broke off. Trying again later makes sense."""
+    """The supervisor does not respond, or its response broke off. A later retry may succeed."""
 
 
 class RequestRefused(RunnerError):
-    """The supervisor understood and declined: ``refusal`` says why, ``status`` is the HTTP status."""
+    """The supervisor declined the request: ``refusal`` says why, ``status`` is the HTTP status."""
 
     def __init__(self, status: int, refusal: Refusal) -> None:
         super().__init__(refusal.message)
@@ -48,21 +48,21 @@ class RequestRefused(RunnerError):
 
 
 class ResourceNotFound(RequestRefused):
-    """The supervisor has no such run or session (any more)."""
+    """The supervisor has no such run or session, or no longer has it."""
 
 
 class RunnerClient:
     """One supervisor. Safe to share between tasks; close it when done.
 
     Args:
-        socket: where it serves.
-        untrusted_users: whether untrusted users cause these requests; each request tells the supervisor so.
+        socket: its Unix socket.
+        untrusted_users: whether untrusted users can cause these requests; every request then tells the supervisor.
     """
 
     def __init__(self, socket: Path, *, untrusted_users: bool = False) -> None:
         self.socket = socket
         no_limit = httpx.Limits(max_connections=None)
-        self._http = httpx.AsyncClient(  # verify: no TLS here, and reading the certificate authorities takes 20 ms
+        self._http = httpx.AsyncClient(  # verify=False: there is no TLS, and loading certificates takes 20 ms
             transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=no_limit, verify=False),
             base_url="http://supervisor",
             headers={UNTRUSTED_USERS_HEADER: "1"} if untrusted_users else {},
@@ -76,7 +76,7 @@ class RunnerClient:
         await self.close()
 
     async def close(self) -> None:
-        """Drop the connections; the runs go on."""
+        """Close the connections; runs continue."""
         await self._http.aclose()
 
     async def health(self) -> Health:
@@ -84,23 +84,23 @@ class RunnerClient:
         return Health.model_validate_json(await self._send("GET", "/health"))
 
     async def machine(self) -> HostSurvey:
-        """Ask what its machine offers. Raises RunnerUnavailable while it is down."""
+        """Fetch the survey of its machine. Raises RunnerUnavailable while it is down."""
         return HostSurvey.model_validate_json(await self._send("GET", "/host"))
 
     async def patches(self) -> LibraryPatches:
-        """Ask what sessions change in other libraries. Raises RunnerUnavailable while it is down."""
+        """Fetch the patches to other libraries in sessions. Raises RunnerUnavailable while it is down."""
         return LibraryPatches.model_validate_json(await self._send("GET", "/patches"))
 
     async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
-        """Make the session or find it; returns at once, its state may be queued or starting."""
+        """Create or find the session. Returns at once; its state may be queued or starting."""
         return SessionInfo.model_validate_json(await self._send("PUT", f"/sessions/{session}", spec.model_dump_json()))
 
     async def session(self, session: str) -> SessionInfo:
-        """Look at a session. Raises ResourceNotFound if there is none."""
+        """Fetch a session. Raises ResourceNotFound if there is none."""
         return SessionInfo.model_validate_json(await self._send("GET", f"/sessions/{session}"))
 
     async def interrupt(self, session: str) -> SessionInfo:
-        """Stop what runs in the session and drop what waits behind it."""
+        """Interrupt the session's current run, and drop the runs queued behind it."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/interrupt"))
 
     async def restart(self, session: str) -> SessionInfo:
@@ -108,7 +108,7 @@ class RunnerClient:
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/restart"))
 
     async def keep(self, session: str) -> SessionInfo:
-        """Say that somebody still wants the session: its idle time restarts."""
+        """Restart the idle time of a session that is still in use."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
 
     async def wait_until_gone(self, session: str) -> SessionInfo:
@@ -121,10 +121,10 @@ class RunnerClient:
         async with aclosing(self._stream(f"/sessions/{session}/gone", {})) as lines:
             async for line in lines:
                 return SessionInfo.model_validate_json(line)
-        raise RunnerUnavailable("the runner's word of a session's end did not come")
+        raise RunnerUnavailable("the runner did not report the end of a session")
 
     async def inject_failure(self, session: str, fault: InjectedFailure) -> SessionInfo:
-        """Do something to one process of the session's cluster. Raises RequestRefused if that makes no sense."""
+        """Inject a failure into one process of the session's cluster. Raises RequestRefused if that is not possible."""
         return SessionInfo.model_validate_json(
             await self._send("POST", f"/sessions/{session}/failures", fault.model_dump_json())
         )
@@ -138,18 +138,18 @@ class RunnerClient:
         return RunAccepted.model_validate_json(await self._send("POST", "/runs", run.model_dump_json()))
 
     async def stop(self, run: str) -> None:
-        """Interrupt this run, or take it out of the queue."""
+        """Interrupt this run, or remove it from the queue."""
         await self._send("POST", f"/runs/{run}/stop")
 
     async def acknowledge(self, run: str, through: int) -> None:
-        """Say that the events up to ``through`` are stored."""
+        """Acknowledge that the events up to ``through`` are stored."""
         await self._send("POST", f"/runs/{run}/ack", Ack(through=through).model_dump_json())
 
     async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Yield the events after number ``after`` until ``finished``.
 
         Raises:
-            ResourceNotFound: the supervisor has no such run: it restarted, the run is lost.
+            ResourceNotFound: the supervisor has no such run, because it has restarted: the run is lost.
             RunnerUnavailable: the stream broke before ``finished``; call again with the last number seen.
         """
         async with aclosing(self._stream(f"/runs/{run}/events", {"after": after})) as lines:
@@ -183,7 +183,7 @@ class RunnerClient:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Cut at line feeds only. (httpx would also cut at U+2028 and its like, which a learner may print.)"""
+    """Split at line feeds only. (httpx would also split at U+2028 and the like, which a learner may print.)"""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

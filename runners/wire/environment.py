@@ -1,7 +1,7 @@
-"""Chooses which environment variables a supervisor gets from its parent: what it needs, and no secrets.
+"""Chooses which environment variables a supervisor gets from its parent: those it needs, and no secrets.
 
-It parses what hostile code sends. Whatever else its parent holds, the database's password or a token of Jupyter's, is
-not there to be taken.
+A supervisor parses data from hostile code. Its parent's other variables, such as the database password or a Jupyter
+token, must not be there to be stolen.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SETTINGS = frozenset(
         "UNSAFE_RUNNER",
     ]
 )
-"""The fields of ``RunnerSettings`` but for ``limits``, without an import of pydantic; a test holds them together."""
+"""The fields of ``RunnerSettings`` except ``limits``, without an import of pydantic; a test compares them."""
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|TZ|LANG|LC_[A-Z]+|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|PYTHON[A-Z]+|VIRTUAL_ENV"
     r"|(CUDA|NVIDIA|TF)_[A-Z_]+"
@@ -41,7 +41,7 @@ _LIMITS = re.compile(r"LOCKSTEP_LIMITS(__[A-Z_]+)?", re.IGNORECASE)
 
 
 def runner_environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Choose from the environment of a supervisor's parent. Pure."""
+    """Choose variables from the environment of a supervisor's parent. Pure."""
     return {name: value for name, value in ours.items() if _is_needed(name)}
 
 

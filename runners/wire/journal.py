@@ -1,12 +1,12 @@
-"""What a kernel has printed, in memory that outlives it: a crash loses no text.
+"""Keeps the output of a kernel in memory that outlives it, so that a crash loses no text.
 
 Text leaves a kernel in messages, a moment after it was printed, through threads that end with the process. So the
 kernel first writes it here, and each message says how far into this journal its text reaches. After a crash the
-supervisor reads what no message brought.
+supervisor reads the text that no message delivered.
 
-The supervisor makes the memory; PID 1 of the sandbox and the kernel map it. The learner's program can write anything
-into it, which at worst forges the program's own output: whatever the memory holds, a reader gets bounded bytes. Its
-size is sealed, so that reading it cannot fail.
+The supervisor creates the memory; PID 1 of the sandbox and the kernel map it. The learner's program can write anything
+into it, but that can only forge the program's own output: whatever the memory holds, a reader gets a bounded number of
+bytes. Its size is sealed, so that reading it cannot fail.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dataclasses import dataclass
 
 STREAMS = ("stdout", "stderr")
 KEPT_BYTES = 1 << 20
-"""Of each stream, the latest: more than a kernel prints while its messages are on their way."""
+"""Bytes kept of each stream: more than a kernel prints while its messages are in transit."""
 
 _READ_BYTES = 1 << 16
 _HEADER = struct.Struct("<qqq16s")
 _END, _TAKEN, _NONCE = 0, 8, 24
-"""Where they begin in the header."""
+"""Their offset in the header."""
 _HEADER_BYTES = 4096
 _PART_BYTES = _HEADER_BYTES + _READ_BYTES + KEPT_BYTES
 _LARGEST = 2**62
 
 
 def create() -> int:
-    """Make the memory of one sandbox; returns its descriptor."""
+    """Create the memory for one sandbox; returns its descriptor."""
     descriptor = os.memfd_create("printed", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, _PART_BYTES * len(STREAMS))
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
@@ -40,7 +40,7 @@ def create() -> int:
 
 
 def open_streams(descriptor: int) -> dict[str, StreamJournal]:
-    """Map the memory: the journal of each stream by its name."""
+    """Map the memory; returns the journal of each stream by name."""
     memory = memoryview(mmap.mmap(descriptor, _PART_BYTES * len(STREAMS)))
     return {
         stream: StreamJournal(memory[number * _PART_BYTES : (number + 1) * _PART_BYTES])
@@ -50,7 +50,7 @@ def open_streams(descriptor: int) -> dict[str, StreamJournal]:
 
 @dataclass(frozen=True, slots=True)
 class OutputStream:
-    """Where a kernel's standard output or error goes: its journal, and the pipe behind its descriptor."""
+    """A kernel's standard output or error: its journal, and the pipe behind its descriptor."""
 
     journal: StreamJournal
     read_end: int
@@ -71,12 +71,12 @@ class StreamJournal:
 
     @property
     def end(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written so far."""
         return self._read_header()[0]
 
     @property
     def nonce(self) -> str:
-        """That of the marks in this stream (see ``runners.wire.replica_tags``): any text."""
+        """The nonce in the tags of this stream (see ``runners.wire.replica_tags``); may be any text."""
         nonce: bytes = _HEADER.unpack_from(self._header)[3]
         return nonce.rstrip(b"\0").decode("ascii", "replace")
 
@@ -85,13 +85,13 @@ class StreamJournal:
         struct.pack_into("16s", self._header, _NONCE, nonce.encode("ascii"))
 
     def begin(self) -> None:
-        """Forget everything: another kernel is about to start."""
+        """Forget everything, because another kernel is about to start."""
         if self._read_header()[2]:
             self._clear_staged()
         _HEADER.pack_into(self._header, 0, 0, 0, 0, b"")
 
     def append(self, data: bytes, taken: int = 0) -> None:
-        """Write ``data``; it stands for the last ``taken`` bytes that ``stage`` returned."""
+        """Write ``data``, which replaces the last ``taken`` bytes that ``stage`` returned."""
         end, before, _ = self._read_header()
         latest = data[-KEPT_BYTES:]
         start = (end + len(data) - len(latest)) % KEPT_BYTES
@@ -104,10 +104,10 @@ class StreamJournal:
             struct.pack_into("<q", self._header, _END, end + len(data))
 
     def stage(self, pipe: int) -> bytes:
-        """Read from a pipe straight into this memory; ``append`` the text next, with the length of this as ``taken``.
+        """Read from a pipe directly into this memory. Then ``append`` the text, with the returned length as ``taken``.
 
-        The thread that reads may never run again once the bytes have left the pipe: the program can end, or keep the
-        interpreter to itself until it is killed.
+        The reading thread may never run again after the bytes have left the pipe: the program can end, or keep the
+        interpreter busy until it is killed.
         """
         _, taken, staged_at = self._read_header()
         if staged_at:
@@ -116,7 +116,7 @@ class StreamJournal:
         return bytes(self._staged[: os.readv(pipe, [self._staged])])
 
     def after(self, position: int) -> tuple[bytes, int]:
-        """What was written after the first ``position`` bytes, and how many bytes of that are no longer kept."""
+        """The bytes written after ``position``, and how many of them are no longer kept."""
         end, taken, staged_at = self._read_header()
         written = max(0, end - position)
         kept = min(written, KEPT_BYTES)
@@ -128,7 +128,7 @@ class StreamJournal:
         return data, written - kept
 
     def settle(self, pipe: int) -> None:
-        """Write what was staged but not written, and what is left in the pipe: every process that had it has ended."""
+        """Write staged bytes and the rest of the pipe, after every process that had the pipe has ended."""
         _, taken, staged_at = self._read_header()
         if staged_at == taken + 1:
             self.append(bytes(self._staged).rstrip(b"\0"), taken=1)

@@ -1,4 +1,4 @@
-"""The kernels that Lockstep gives Jupyter, and what they are called. Pure: the web application names them too."""
+"""The kernels that Lockstep offers to Jupyter, and their names. Pure: the web application shows them, too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JupyterKernel:
 
     @property
     def install_command(self) -> str:
-        """The command that installs this kernel and no other."""
+        """The command that installs only this kernel."""
         keras = " --keras 2" if self.keras == 2 else ""
         return f"lockstep kernelspec install --topology {self.topology}{keras}"
 
@@ -37,7 +37,7 @@ DEFAULT_KERNELS = (
     *(JupyterKernel(Topology.parse(text)) for text in ("gpu:4", "gpu:2", "cpu", "tpu:8", "workers:2", "ps:2+1")),
     JupyterKernel(Topology("gpu", 4), 2),
 )
-"""What ``lockstep kernelspec install`` installs by itself: the machine of every lesson is among them."""
+"""The kernels that ``lockstep kernelspec install`` installs by default, including the machine of every lesson."""
 
 
 def _words(topology: Topology) -> str:

@@ -1,7 +1,7 @@
 """The typed wire between the web application and the supervisor: requests in, events out.
 
-The supervisor speaks HTTP over a Unix socket; bodies are JSON of the models below, an event stream is one JSON
-object a line (empty lines keep the connection alive).
+The supervisor speaks HTTP over a Unix socket. Bodies are JSON of the models below; an event stream has one JSON object
+per line (empty lines keep the connection alive).
 
 ========  ===============================  =========================================================
 method    path                             meaning
@@ -51,9 +51,9 @@ __all__ = [
 ]  # and every model below
 
 UNTRUSTED_USERS_HEADER = "lockstep-untrusted-users"
-"""A header of any request: people whom the app does not know can reach it. Its value means nothing."""
+"""A header of any request: untrusted users can reach the web application. Its value does not matter."""
 MAX_CODE_BYTES = 100_000
-"""The longest code one run may carry, in bytes of UTF-8."""
+"""The longest code of one run, in bytes of UTF-8."""
 MAX_JUDGED_SECONDS = 300.0
 """The longest that a submitted cell, or one call of it, may take."""
 
@@ -85,7 +85,7 @@ class Outcome(StrEnum):
 
 
 class SessionState(StrEnum):
-    """Where a session is in its life."""
+    """The state of a session."""
 
     queued = "queued"
     starting = "starting"
@@ -98,7 +98,7 @@ class SessionState(StrEnum):
 
 
 class SessionSpec(WireModel):
-    """The machine asked for, and for whom. ``owner`` is opaque here: the app's word for one learner."""
+    """The requested machine, and its owner. ``owner`` is the web application's id of a learner, opaque here."""
 
     owner: Identifier
     topology: str = "gpu:4"
@@ -111,7 +111,7 @@ class SessionSpec(WireModel):
 
 
 class LeaseRequest(WireModel):
-    """A kernel for a Jupyter client of this machine, which speaks to it directly."""
+    """A kernel for a Jupyter client on this machine, which talks to it directly."""
 
     topology: str = "gpu:4"
     keras: KerasVersion = 3
@@ -129,10 +129,10 @@ class InjectedFailure(WireModel):
 
     task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
     action: Literal["kill", "pause", "resume", "slow", "restart", "cancel"]
-    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed; ``cancel``
-    takes back what waits for a step."""
+    """``slow`` takes most of its time away until ``resume``; ``restart`` starts a killed process; ``cancel`` cancels a
+    pending failure."""
     at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)
-    """Wait until that process has reached this step; None: at once."""
+    """Wait until that process has reached this step; None: do it now."""
 
 
 class KernelSignal(WireModel):
@@ -173,7 +173,7 @@ class Judgement(WireModel):
 
 
 class RunRequest(WireModel):
-    """One execution of one cell. The session is made from ``spec`` if there is none of that id."""
+    """One execution of one cell. The session is created from ``spec`` if it does not exist."""
 
     id: Identifier
     session: Identifier
@@ -181,7 +181,7 @@ class RunRequest(WireModel):
     spec: SessionSpec
     code: Code
     timeout_s: float | None = Field(default=None, gt=0)
-    """A shorter wall-clock limit than the node's own, in seconds."""
+    """A wall-clock limit shorter than the node's own, in seconds."""
     judgement: Judgement | None = None
     """The code is a submission, and is judged instead of just run."""
 
@@ -208,47 +208,47 @@ class ClusterMember(WireModel):
     task: str
     state: Literal["starting", "running", "paused", "slow", "ended"]
     address: str = ""
-    """Where the others reach it, ``127.0.0.1:PORT``; empty for one that serves nobody."""
+    """Its address for the others, ``127.0.0.1:PORT``; empty if it serves nobody."""
     step: int | None = None
-    """The step that its training has reached in the run in progress, as last looked at; None: it has counted none."""
+    """The last known step that its training has reached in the current run; None before the first."""
     scheduled: PendingFailure | None = None
-    """What waits for a step of it."""
+    """Its pending failure, if any."""
     serves: bool = False
-    """It runs no cell, only what a coordinator sends it, and counts no steps."""
+    """Whether it runs no cells, only work that a coordinator sends, and counts no steps."""
 
 
 class SessionInfo(WireModel):
-    """A session as it is now."""
+    """The current state of a session."""
 
     id: str
     state: SessionState
     topology: str
     keras: KerasVersion
     position: int | None = None
-    """Place in the node's queue, from 1; None once it is not queued."""
+    """Its position in the node's queue, counted from 1; None if it is not queued."""
     wait_s: float | None = Field(default=None, ge=0)
-    """About how many seconds until it gets a place, judged by recent runs; None if it is not queued for a run, or if
-    nothing is known."""
+    """Estimated seconds until it gets a seat, based on recent runs; None if it is not queued for a run, or if
+    unknown."""
     idle_s: float = 0.0
-    """Seconds since the last run ended or the session was made; 0 while busy."""
+    """Seconds since the last run ended or the session was created; 0 while busy."""
     ends_in_s: float | None = None
     """Seconds until it ends if nothing runs, unless it is evicted before; None while busy or queued."""
     generation: int = 0
     """How many times the kernel was restarted."""
     kernel_id: str = ""
-    """A name for the kernel that it has now; empty while it has none. Variables live as long as their kernel."""
+    """A unique name of its current kernel; empty while it has none. Variables live as long as their kernel."""
     runs: int = 0
-    """Runs that its kernel has taken; without one there is nothing to lose."""
+    """Runs that its kernel has executed; if there are none, there is nothing to lose."""
     gone_because: str | None = None
     """``idle``, ``evicted``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
     members: tuple[ClusterMember, ...] = ()
-    """The processes of its cluster, in the order of their lanes; none where there is no cluster or no kernel yet."""
+    """The processes of its cluster, in the order of their lanes; empty if there is no cluster or no kernel yet."""
     real: bool = False
-    """Its accelerators are real ones."""
+    """Whether its accelerators are real."""
 
 
 class RunAccepted(WireModel):
-    """The run is known. ``ahead`` runs of the same session come first."""
+    """The run is accepted. ``ahead`` runs of the same session come first."""
 
     id: str
     session: SessionInfo
@@ -279,31 +279,31 @@ class Safeguard(WireModel):
     detail: str
     """What was found on this machine."""
     essential: bool = False
-    """Without it, untrusted code is not safe here, and a runner that they can reach runs none."""
+    """Without it, untrusted code is not safe, and a runner that untrusted users can reach runs no code."""
     reported: bool = False
-    """Without it, untrusted code is not safe here either. It is run all the same: ``lockstep doctor`` ends with 3, and
-    the log has a warning. For what is missing in ordinary installations, where a refusal would help nobody."""
+    """Without it, untrusted code is not safe either, but runs anyway: ``lockstep doctor`` exits with status 3, and the
+    log has a warning. For layers that ordinary installations lack, where refusing would help nobody."""
     means: str = ""
-    """What follows where it is not in force, and what to do about it."""
+    """The consequence if it is not in force, and what to do about it."""
 
     @property
     def is_gap(self) -> bool:
-        """Whether untrusted code is not safe because of it."""
+        """Whether it makes untrusted code unsafe."""
         return (self.essential or self.reported) and not self.in_force
 
 
 class Capability(WireModel):
-    """Something the machine has or lacks that isolation layers and limits are made of."""
+    """A feature of the machine on which isolation layers and limits depend."""
 
     name: str
     good: bool
     detail: str
     means: str = ""
-    """What follows where it is not good, and what to do about it."""
+    """The consequence if it is missing, and what to do about it."""
 
 
 class HostSurvey(WireModel):
-    """What the supervisor's machine offers, whether or not it is used."""
+    """The features of the supervisor's machine, whether or not they are used."""
 
     capabilities: list[Capability]
 
@@ -313,36 +313,36 @@ _WEIGHT: dict[PatchState, int] = {"not loaded": 0, "found": 1, "moved": 2}
 
 
 class LibraryPatch(WireModel):
-    """One change that sessions make to TensorFlow or another library, or one thing that they rely on there."""
+    """One patch to TensorFlow or another library in sessions, or one private part that they rely on."""
 
     subject: str
-    """Which of the patches that belong together."""
+    """The subject: the group of patches to which it belongs."""
     when: str
-    """Which processes have it, as in ``gpu``."""
+    """Which processes have it, such as ``gpu``."""
     target: str
-    """As ``module:attribute``."""
+    """The target as ``module:attribute``."""
     changes: bool
-    """Whether it is replaced; else it is only relied on."""
+    """Whether the target is replaced; otherwise code only relies on it."""
     because: str
     since: str
-    """The first release that needs it, as in ``TensorFlow 2.21``."""
+    """The first release that needs it, such as ``TensorFlow 2.21``."""
     upstream: str | None = None
     """An issue or a pull request about it."""
     test: str
     """The test that fails when it stops working."""
     state: PatchState
     problem: str = ""
-    """What has moved, in one sentence."""
+    """What has moved, in one sentence; empty if nothing has."""
 
 
 class LibraryPatches(WireModel):
-    """All of them, as the zygotes found them when they started; empty until one has."""
+    """All patches, as the zygotes found them when they started; empty until one has."""
 
     patches: list[LibraryPatch] = []
 
     @classmethod
     def merged(cls, reports: Iterable[Iterable[LibraryPatch]]) -> LibraryPatches:
-        """Every patch once: as moved if any report says so, and as found if any other report does."""
+        """Merge reports: a patch counts as moved if any report says so, otherwise as found if any report says so."""
         known: dict[tuple[str, str], LibraryPatch] = {}
         for patch in (patch for report in reports for patch in report):
             key = patch.subject, patch.target
@@ -352,7 +352,7 @@ class LibraryPatches(WireModel):
 
     @property
     def moved(self) -> list[LibraryPatch]:
-        """Those whose target is no longer what they expect."""
+        """The patches whose target is no longer as expected."""
         return [patch for patch in self.patches if patch.state == "moved"]
 
 
@@ -368,17 +368,17 @@ class Health(WireModel):
     dropped_messages: int = 0
     """Invalid messages from kernels since the supervisor started."""
     safeguards: list[Safeguard] = []
-    """As they were last seen around a sandbox; empty until one was made."""
+    """The safeguards as last observed around a sandbox; empty until one has been created."""
     untrusted_users: bool = False
     """Whether untrusted users can reach it."""
     refuses: str = ""
-    """Why no code is run here, in a sentence for the operator; empty if it is run."""
+    """Why no code is run, in a sentence for the operator; empty if code is run."""
     settings: dict[str, str] = {}
-    """The runner's settings in force, each variable with a value that would set it so."""
+    """The runner's settings in force: each variable with the value that would set it."""
 
     @property
     def safe(self) -> bool:
-        """Whether untrusted code is safe here: isolation layers were seen, and there is no gap."""
+        """Whether untrusted code is safe: isolation layers were observed, and there is no gap."""
         return bool(self.safeguards) and not any(safeguard.is_gap for safeguard in self.safeguards)
 
 
@@ -403,7 +403,7 @@ LimitName = Literal[
 
 
 class ReachedLimit(WireModel):
-    """A limit that was met: which, and its value as it is set."""
+    """A limit that was reached, and its value."""
 
     name: LimitName
     value: float
@@ -431,7 +431,7 @@ class EventBase(WireModel):
 
 
 class StartedEvent(EventBase):
-    """The code was handed to the kernel; before that the run was queued."""
+    """The code was sent to the kernel; until then the run was queued."""
 
     kind: Literal["started"] = "started"
     kernel_id: str = ""
@@ -439,13 +439,13 @@ class StartedEvent(EventBase):
 
 
 class TextEvent(EventBase):
-    """A piece of standard output or error, raw: ANSI colours, carriage returns and backspaces included."""
+    """A piece of standard output or error, unprocessed: with ANSI colors, carriage returns and backspaces."""
 
     kind: Literal["text"] = "text"
     stream: Literal["stdout", "stderr"]
     text: str
     lane: str | None = None
-    """The worker or replica it comes from, as in ``worker 1`` or ``replica 0``; None for the cell itself."""
+    """The worker or replica it comes from, such as ``worker 1`` or ``replica 0``; None for the cell itself."""
 
 
 class DisplayEvent(EventBase):
@@ -463,7 +463,7 @@ class DisplayEvent(EventBase):
 
 
 class ClearEvent(EventBase):
-    """Output so far is to be cleared; with ``wait`` only when the next output comes."""
+    """A request to clear the output so far; with ``wait``, only when the next output comes."""
 
     kind: Literal["clear"] = "clear"
     wait: bool = False
@@ -471,7 +471,7 @@ class ClearEvent(EventBase):
 
 
 class TracebackFrame(WireModel):
-    """One piece of a traceback as coloured text; ``own`` if it shows the learner's code (or the error itself)."""
+    """One piece of a traceback as colored text; ``own`` if it shows the learner's code (or the error itself)."""
 
     text: str
     own: bool
@@ -488,43 +488,43 @@ class ErrorEvent(EventBase):
 
 
 class MetricEvent(EventBase):
-    """Numbers of one step or epoch of a training, as a chart draws them."""
+    """Metrics of one training step or epoch, for a chart."""
 
     kind: Literal["metric"] = "metric"
     step: int = Field(ge=0)
     per: Literal["step", "epoch"] = "step"
     values: dict[str, float | Literal["nan", "inf", "-inf"]]
-    """Name to number; ``loss``, ``val_loss``, ``accuracy``. What JSON has no number for is a word."""
+    """Name to number, such as ``loss``, ``val_loss`` or ``accuracy``. Numbers that JSON does not have are words."""
     lane: str | None = None
 
 
 class ProgressEvent(EventBase):
-    """How far something long is; the latest of a ``label`` replaces those before it."""
+    """The progress of a task; each event replaces earlier ones with the same ``label``."""
 
     kind: Literal["progress"] = "progress"
     label: str
-    """What is being done, as in ``fit``; shown as it is."""
+    """The name of the task, such as ``fit``; shown as it is."""
     done: int = Field(ge=0)
     total: int | None = Field(default=None, ge=0)
     unit: Literal["step", "epoch", "item"] = "step"
     left_s: float | None = Field(default=None, ge=0)
-    """Seconds until it is done, as far as the time so far tells."""
+    """Estimated seconds until it is done."""
     lane: str | None = None
 
 
 class NoticeEvent(EventBase):
-    """A word from Lockstep itself. ``code`` is stable, ``values`` fill its text.
+    """A message from Lockstep itself. ``code`` is stable, ``values`` fill in its text.
 
-    What code inside the sandbox may have said is one of the sentences of ``runners.wire.reports``, never free text.
+    Code inside the sandbox can send only the sentences in ``runners.wire.reports``, never free text.
     """
 
     kind: Literal["notice"] = "notice"
     code: str
     values: dict[str, str | int | float] = {}
     text: str
-    """The same in English."""
+    """The English text."""
     limit: ReachedLimit | None = None
-    """The limit behind it, if there is one: the run goes on, something was left out."""
+    """The limit behind it, if any: the run continues, but something was omitted."""
     lane: str | None = None
 
 
@@ -559,10 +559,10 @@ class FinishedEvent(EventBase):
     first_output_ms: int | None = None
     """From the supervisor accepting the run to its first text, display or error."""
     peak_bytes: int | None = None
-    """The most memory the session held during the run, where the machine can tell."""
+    """The most memory the session used during the run, if the machine can tell."""
     limit: ReachedLimit | None = None
     runs_before: int | None = None
-    """Runs that the same kernel had taken before; None if it never started."""
+    """Runs that the same kernel had executed before; None if this one never started."""
 
 
 SubmissionVerdict = Literal["passed", "failed", "fault", "lost"]

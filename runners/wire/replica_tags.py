@@ -1,4 +1,4 @@
-"""The marks in printed text that say whose it is. Pure; ``lanes`` puts them in and has them taken out."""
+"""The tags in printed text that name its replica. Pure; ``lanes`` adds them and removes them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _MOST_DIGITS = 3
 
 
 def replica_tag(nonce: str, replica: int | None) -> str:
-    """From here on text is that replica's; None: the process's own."""
+    """The tag that starts text of a replica; None: text of the process itself."""
     return f"{_BEGIN}{nonce}:{'' if replica is None else replica}{_END}"
 
 
 def lane_name(task: str | None, replica: int | None) -> str | None:
-    """The lane of a replica of a process; either may be None, and is not named then."""
+    """The name of the lane of a replica of a task; a part that is None is omitted."""
     parts = [task, None if replica is None else f"replica {replica}"]
     return " · ".join(part for part in parts if part) or None
 
 
 class TagSplitter:
-    """Takes the marks of a session out of a stream of text that arrives in pieces."""
+    """Removes the tags of a session from a stream of text that arrives in pieces."""
 
     def __init__(self, nonce: str) -> None:
         self._before = f"{_BEGIN}{nonce}:"
@@ -30,11 +30,11 @@ class TagSplitter:
 
     @property
     def held(self) -> int:
-        """Characters, all ASCII, that wait: they may be half a mark."""
+        """The number of waiting characters, all ASCII, which may be part of a tag."""
         return len(self._held)
 
     def feed(self, text: str, final: bool = False) -> list[tuple[int | None, str]]:
-        """The text so far in pieces, each with its replica; what may be half a mark waits, unless this is ``final``."""
+        """Split text into pieces, each with its replica; an end that may be part of a tag waits, unless ``final``."""
         text, self._held = self._held + text, ""
         if not final:
             text = self._hold(text)
@@ -55,7 +55,7 @@ class TagSplitter:
         pieces.append((self._replica, text))
 
     def _hold(self, text: str) -> str:
-        """Keep back an end that may be the beginning of a mark."""
+        """Hold back an end that may be the beginning of a tag."""
         longest = len(self._before) + _MOST_DIGITS
         start = text.rfind(_BEGIN, max(0, len(text) - longest))
         if start < 0 or not self._may_begin(text[start:]):

@@ -1,8 +1,8 @@
-"""What Lockstep's own code inside a sandbox reports of a training: metrics, progress, notices. Pure.
+"""The reports of Lockstep's own code inside a sandbox: metrics, progress, notices. Pure.
 
-They come as displays of MIME types of ours, so that any Jupyter client can drop them. A learner's program can forge
-each of them, as it can print any text; so a metric is only numbers, and a notice only one of the sentences below, with
-short values.
+They are displays with MIME types of their own, so that any Jupyter client can ignore them. A learner's program can
+forge them, just as it can print any text. A metric is therefore only numbers, and a notice only one of the sentences
+below, with short values.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ Fields = tuple[str, dict[str, Any]]
 
 
 def parse_report(data: Mapping[str, Any]) -> Fields | None:
-    """Read the data of a display: the kind of event and its fields, or None if it is no report."""
+    """Parse the data of a display; returns the kind of event and its fields, or None if it is not a report."""
     for mime, read in _READERS.items():
         if isinstance(content := data.get(mime), Mapping):
             return read(content)
@@ -141,7 +141,7 @@ def parse_report(data: Mapping[str, Any]) -> Fields | None:
 
 
 def is_report(data: Mapping[str, Any]) -> bool:
-    """Whether a display claims to be a report; one that is malformed is dropped, not shown."""
+    """Whether a display claims to be a report; malformed ones are dropped, not shown."""
     return any(mime in data for mime in _READERS)
 
 
@@ -168,7 +168,7 @@ def position_from_metadata(metadata: Any) -> int | None:
 
 
 def json_number(value: Any) -> float | str | None:
-    """A number as JSON can have it: ``nan``, ``inf`` and ``-inf`` are words; None for what is no number."""
+    """Convert a number for JSON: ``nan``, ``inf`` and ``-inf`` become words; None if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value in ("nan", "inf", "-inf") else None
     try:
@@ -228,6 +228,6 @@ def _count(value: Any) -> int | None:
 
 
 def _word(text: str, most: int) -> str:
-    """One line of printable characters."""
+    """Reduce text to one line of printable characters."""
     line = "".join(character if character.isprintable() else " " for character in text[:most])
     return line.encode("utf-8", "replace").decode().strip()

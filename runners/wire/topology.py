@@ -1,4 +1,4 @@
-"""The machine a session sees, as a word: ``cpu``, ``gpu:4``, ``tpu:8``, ``workers:2xgpu:2``, ``ps:2+1``.
+"""The machine that a session sees, as a word: ``cpu``, ``gpu:4``, ``tpu:8``, ``workers:2xgpu:2``, ``ps:2+1``.
 
 Pure: no TensorFlow here, so the web application may describe a topology too.
 
@@ -6,11 +6,11 @@ Pure: no TensorFlow here, so the web application may describe a topology too.
 ``cpu``                   one machine with one CPU
 ``gpu:N``                 one machine with N GPUs
 ``tpu:N``                 one TPU with N cores
-``workers:N``             N machines with a CPU each; every one of them runs the cell
-``workers:NxG``           the same where each has the machine G, ``gpu:1`` to ``gpu:8``, as in ``workers:2xgpu:2``
+``workers:N``             N machines with a CPU each, all of which run the cell
+``workers:NxG``           the same, but each is a machine G, ``gpu:1`` to ``gpu:8``, as in ``workers:2xgpu:2``
 ``ps:W+P``                W workers, P parameter servers and a coordinator, which alone runs the cell
-``…+chief``               a cluster of workers whose first is the chief
-``…+evaluator``           a cluster and one more that evaluates
+``…+chief``               a cluster of workers, the first of which is the chief
+``…+evaluator``           a cluster with one more machine, which evaluates
 ========================  ==========================================================================================
 """
 
@@ -33,7 +33,7 @@ POSSIBLE_TOPOLOGIES = (
 TOPOLOGY_FORMS = (
     f"cpu, gpu:N, tpu:N, workers:N, workers:2xgpu:2 or ps:W+P, with at most {MAX_DEVICES} devices or processes"
 )
-"""A shorter version for readers who have seen the long one."""
+"""A shorter version for errors."""
 
 _N = "([1-9][0-9]{0,8})"
 _ONE_MACHINE = re.compile(rf"(gpu|tpu):{_N}", re.ASCII)
@@ -45,7 +45,7 @@ TaskRole = Literal["coordinator", "chief", "worker", "ps", "evaluator"]
 
 
 class UnknownTopology(ValueError):
-    """The text names no machine Lockstep can show. ``str()`` lists what is possible."""
+    """The text does not name a supported topology. ``str()`` lists the possible ones."""
 
     def __init__(self, text: str, what: str = "") -> None:
         super().__init__(f"{what or f'unknown topology {text[:40]!r}'}; possible: {POSSIBLE_TOPOLOGIES}")
@@ -53,7 +53,7 @@ class UnknownTopology(ValueError):
 
 
 class TooLargeTopology(UnknownTopology):
-    """It names a machine of more devices or processes than Lockstep can show. ``str()`` says how many there may be."""
+    """The topology has more devices or processes than Lockstep supports. ``str()`` states the limit."""
 
     def __init__(self, text: str, bound: str) -> None:
         super().__init__(text, f"topology {text[:40]!r} is too large: {bound}")
@@ -62,19 +62,19 @@ class TooLargeTopology(UnknownTopology):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One process of a cluster: what it does there, and which of those that do the same it is."""
+    """One process of a cluster: its role, and its index among processes with the same role."""
 
     role: TaskRole
     index: int = 0
 
     @property
     def lane(self) -> str:
-        """Its name wherever people read it: ``worker 1``, ``coordinator``."""
+        """Its user-facing name: ``worker 1``, ``coordinator``."""
         return f"{self.role} {self.index}" if self.role in ("worker", "ps") else self.role
 
     @property
     def job(self) -> str:
-        """What ``TF_CONFIG`` and the names of devices call its role: TensorFlow knows a coordinator as ``chief``."""
+        """The name of its role in ``TF_CONFIG`` and device names, where TensorFlow calls a coordinator ``chief``."""
         return "chief" if self.role == "coordinator" else self.role
 
 
@@ -83,12 +83,12 @@ class Topology:
     """A parsed topology.
 
     Attributes:
-        kind: what it is.
-        devices: accelerators of each machine (TPU cores, GPUs), 0 where there are only CPUs.
-        workers: machines that train, 1 where there is no cluster; the chief of ``+chief`` is one of them.
+        kind: its kind.
+        devices: accelerators of each machine (TPU cores or GPUs); 0 if there are only CPUs.
+        workers: machines that train, including the chief of ``+chief``; 1 if there is no cluster.
         servers: parameter servers.
-        chief: whether the first of the workers is called so.
-        evaluator: whether one more machine evaluates.
+        chief: whether the first worker is the chief.
+        evaluator: whether there is an evaluator.
     """
 
     kind: TopologyKind
@@ -100,11 +100,11 @@ class Topology:
 
     @classmethod
     def parse(cls, text: str) -> Topology:
-        """Read a topology as this module's table says.
+        """Parse a topology; see this module's table.
 
         Raises:
-            TooLargeTopology: for more devices or processes than there may be.
-            UnknownTopology: for anything else.
+            TooLargeTopology: it has too many devices or processes.
+            UnknownTopology: it is invalid in any other way.
         """
         topology = cls._read(text)
         if topology is None:
@@ -127,13 +127,13 @@ class Topology:
         return None
 
     def _exceeds(self) -> str:
-        """The bound that it is beyond, in words; empty if it is within all. Makes no task: there may be millions."""
+        """Describe the limit that it exceeds; empty if none. Does not create tasks: there may be millions."""
         if not self.cluster:
             return f"{self.kind}:1 to {self.kind}:{MAX_DEVICES}" if self.devices > MAX_DEVICES else ""
         coordinators = int(self.kind == "ps")
         processes = coordinators + self.workers + self.servers + self.evaluator
         if processes > MAX_TASKS:
-            counted = f"{processes} processes, the coordinator counted" if coordinators else f"{processes} processes"
+            counted = f"{processes} processes, including the coordinator" if coordinators else f"{processes} processes"
             return f"{counted}, and the limit is {MAX_TASKS}"
         if self.replicas > MAX_DEVICES:
             return f"{self.replicas} GPUs together, and the limit is {MAX_DEVICES}"
@@ -141,14 +141,14 @@ class Topology:
 
     @property
     def cluster(self) -> bool:
-        """Whether it is made of several processes (or of one that is told that it is a cluster)."""
+        """Whether it is a cluster: several processes, or one that is set up as a cluster."""
         return self.kind in ("workers", "ps")
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The processes of a cluster, in the order of their lanes; none where there is no cluster.
+        """The processes of a cluster, in the order of their lanes; empty if there is no cluster.
 
-        The first is the learner's kernel itself: the chief or worker 0, and with parameter servers the coordinator.
+        The first is the learner's kernel itself: the chief or worker 0, or with parameter servers the coordinator.
         """
         if not self.cluster:
             return ()
@@ -161,12 +161,12 @@ class Topology:
 
     @property
     def replicas(self) -> int:
-        """How many replicas its strategy keeps in step, or, with parameter servers, how many workers compute."""
+        """The number of replicas that its strategy keeps in sync, or, with parameter servers, of workers."""
         return self.workers * max(1, self.devices)
 
     @property
     def simulated(self) -> bool:
-        """True while what it names are stand-ins: logical CPU devices, or processes in place of machines."""
+        """Whether it is simulated: by logical CPU devices, or by processes in place of machines."""
         return self.kind != "cpu"
 
     def __str__(self) -> str:

@@ -1,9 +1,10 @@
-"""The zygote: a single-threaded process that has imported TensorFlow and forks sandboxes out of itself.
+"""The zygote: a single-threaded process that has imported TensorFlow and forks sandboxes from itself.
 
-A cold one has not: its kernels import TensorFlow themselves, for libtpu drives a TPU from the process that imports it.
+A cold zygote has not: its kernels import TensorFlow themselves, because libtpu drives a TPU from the process that
+imports it.
 
-It never runs an op, lists logical devices, or starts a thread: a child of such a process would hang. It speaks with
-the supervisor over one SEQPACKET socket (file descriptor given on the command line):
+It never runs an op, lists logical devices, or starts a thread, because a child of such a process would hang. It talks
+to the supervisor over one SEQPACKET socket (whose file descriptor is given on the command line):
 
     supervisor -> zygote   {"policy": …, "user": N or null}  with the descriptors a sandbox's PID 1 serves: control,
                            the memory of ``runners.wire.journal``, then kernel sockets
@@ -42,7 +43,7 @@ _LARGEST_REQUEST = 1 << 18
 _MAY_CHANGE_USER = 1 << 6 | 1 << 7
 """CAP_SETGID and CAP_SETUID."""
 _DESCRIPTORS = 7
-"""Control, the memory for what is printed, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
+"""The control socket, the memory for output, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
 
 
 def main() -> None:
@@ -66,7 +67,7 @@ def main() -> None:
     supervisor = socket.socket(fileno=arguments.socket)
     set_up_environment(arguments.keras)
     import_late = partial(import_in_kernel, arguments.keras)
-    gc.disable()  # imports drop next to nothing: looking for it is a fifth of the time they take
+    gc.disable()  # imports produce hardly any garbage, and collecting it takes a fifth of their time
     ready: dict[str, Any] = {"ready": True}
     if not arguments.cold:
         with silence_gpu_warnings():
@@ -79,7 +80,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def silence_gpu_warnings() -> Iterator[None]:
-    """Keep TensorFlow's words about GPUs it does not find out of the log, unless the import fails."""
+    """Keep TensorFlow's messages about missing GPUs out of the log, unless the import fails."""
     kept = os.dup(2)
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 2)
@@ -95,7 +96,7 @@ def silence_gpu_warnings() -> Iterator[None]:
 
 
 def drop_root(user: int, users: range) -> None:
-    """Stop being root for good: be ``user``, and able to become one of ``users`` in a child, and nobody else."""
+    """Drop root permanently: become ``user``, with the right to become one of ``users``, and no other, in a child."""
     os.setgroups([])
     linux.switch_user(user, _MAY_CHANGE_USER)
     linux.no_new_privileges()
@@ -103,16 +104,16 @@ def drop_root(user: int, users: range) -> None:
 
 
 def set_up_environment(keras: int) -> None:
-    """What TensorFlow reads from the environment when it is imported."""
+    """Set the environment variables that TensorFlow reads when it is imported."""
     os.environ.update(
         TF_CPP_MIN_LOG_LEVEL="2",
-        TF_GRPC_WORKER_CACHE_QUEUES="2",  # each a thread, of every server of a cluster; 64 by itself
+        TF_GRPC_WORKER_CACHE_QUEUES="2",  # one thread each, in every server of a cluster; the default is 64
         TF_USE_LEGACY_KERAS="1" if keras == 2 else "0",
         KERAS_BACKEND="tensorflow",
         OPENBLAS_NUM_THREADS="1",
         OMP_NUM_THREADS="1",
         CUDA_VISIBLE_DEVICES="-1",
-        TPU_LOAD_LIBRARY="0",  # libtpu takes the TPU and starts threads: only who is given the TPU loads it
+        TPU_LOAD_LIBRARY="0",  # libtpu takes the TPU and starts threads: only a kernel that has the TPU loads it
         MPLBACKEND="agg",
         MPLCONFIGDIR="/tmp/.matplotlib",  # noqa: S108
         HOME="/tmp",  # noqa: S108
@@ -120,12 +121,12 @@ def set_up_environment(keras: int) -> None:
 
 
 def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]:
-    """Import all that a session is likely to touch, so that its pages are shared and nobody waits for it.
+    """Import everything that a session is likely to use, so that its pages are shared and nobody waits for it.
 
-    Returns what was found of every patch of these libraries, before the first one was applied.
+    Returns the state of every patch to these libraries, before the first one was applied.
 
-    Where there is hardware that a session may be given, no device is asked for: a process that has asked CUDA once, and
-    was told that there is nothing, hears the same for good, and so do its children.
+    With ``hardware``, TensorFlow is not asked for devices: a process that has asked CUDA once and found none keeps that
+    answer forever, and so do its children.
     """
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # 300 ms of import that no learner needs
     for name in (
@@ -173,7 +174,7 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
 
 
 def import_in_kernel(keras: int) -> None:
-    """``import_tensorflow`` in a kernel, where the environment is the sandbox's already, and stays as it is."""
+    """Call ``import_tensorflow`` in a kernel, keeping the sandbox's environment as it is."""
     environment = dict(os.environ)
     import_tensorflow(keras, hardware=True)
     os.environ.clear()
@@ -181,11 +182,11 @@ def import_in_kernel(keras: int) -> None:
 
 
 def no_preparation() -> None:
-    """What a kernel does first where all is imported already."""
+    """Do nothing: a kernel's first step if everything is already imported."""
 
 
 def serve(supervisor: socket.socket, first: Callable[[], None] = no_preparation) -> None:
-    """Fork a sandbox for each request until the supervisor is gone; ``first`` is what each kernel in it begins with."""
+    """Fork a sandbox for each request until the supervisor is gone; ``first`` is called at the start of each kernel."""
     poll = select.poll()
     poll.register(supervisor, select.POLLIN)
     while True:
@@ -198,7 +199,7 @@ def serve(supervisor: socket.socket, first: Callable[[], None] = no_preparation)
 
 
 def reap_children() -> None:
-    """Collect children that have ended; the supervisor watches them by their pidfd."""
+    """Reap children that have ended; the supervisor watches them by their pidfd."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -225,13 +226,13 @@ def fork_sandbox(
     supervisor: socket.socket,
     first: Callable[[], None],
 ) -> tuple[int, int, int]:
-    """Fork a sandbox whose PID 1 serves ``descriptors``, as ``user`` or as the zygote's own.
+    """Fork a sandbox whose PID 1 serves ``descriptors``, as ``user`` or as the zygote's own user.
 
     Returns:
-        Its process number in the zygote's PID namespace, a pidfd, and the version of Landlock that it is under.
+        Its process ID in the zygote's PID namespace, a pidfd, and the Landlock version in force in it.
 
     Raises:
-        RuntimeError: a step failed in the child (the message names it), or this process has grown a thread.
+        RuntimeError: a step failed in the child (the message names it), or this process has more than one thread.
     """
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
@@ -267,11 +268,12 @@ def _child(
 
 
 def read_report(report: socket.socket) -> tuple[int, int]:
-    """PID 1's number, from its parent, and the version of Landlock, from PID 1; on a busy machine that word
-    comes first. Both have let go of the other end once they have said what they had to say.
+    """Read PID 1's process ID, from its parent, and the Landlock version, from PID 1, in either order.
+
+    Both close the other end afterward.
 
     Raises:
-        RuntimeError: one of them failed (the message says how), or ended without a word.
+        RuntimeError: one of them failed (the message says how), or ended without a message.
     """
     words = sorted(iter(lambda: report.recv(4096).decode(), ""))
     match words:
@@ -280,7 +282,7 @@ def read_report(report: socket.socket) -> tuple[int, int]:
         case [pid, ready] if pid.isdigit() and ready.startswith("ready "):
             return int(pid), int(ready.removeprefix("ready "))
         case _:
-            raise RuntimeError("the child ended without a word")
+            raise RuntimeError("the child ended without a message")
 
 
 if __name__ == "__main__":

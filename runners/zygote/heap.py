@@ -1,11 +1,11 @@
-"""The zygote's memory, made ready to be shared: a child shares each page that it does not write.
+"""Prepares the zygote's memory for sharing: a child shares each page that it does not write to.
 
-Two things write to pages for no good reason. Python's garbage collector marks every object it looks at, so what exists
-is frozen. And glibc's ``malloc`` hands out the holes between old objects first, one page copied for each, so the holes
-are filled: what a child allocates lies together, in pages of its own.
+Two things write to pages needlessly. Python's garbage collector marks every object it looks at, so existing objects are
+frozen. And glibc's ``malloc`` first allocates the holes between old objects, each of which copies a page, so the holes
+are filled: a child then allocates memory in its own contiguous pages.
 
-A fork also copies an entry for every page. Where 512 of them are one huge page it copies one: half the time of a fork.
-Written to, a huge page falls into its 512 again, and one of them is copied, so nothing is lost.
+A fork also copies a table entry for every page. A huge page has one entry instead of 512, which halves the time of a
+fork. When a child writes to a huge page, it splits into 512 again, and only one of them is copied, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import gc
 from pathlib import Path
 
 _LARGEST_HOLE = 1 << 16
-"""Bytes; a multiple of it is found too, and more than that glibc gives back by itself."""
+"""Bytes. glibc returns larger holes to the system itself; multiples of this size are found as well."""
 _SMALLEST_HOLE = 24
 _HUGE = 1 << 21
 _MADV_COLLAPSE = 25
-"""Linux 6.1; not in every ``mmap`` module."""
+"""Since Linux 6.1; not in every ``mmap`` module."""
 
 
 def prepare_for_forks() -> None:
-    """Do all three, once, when all that is to be shared exists. The collector stays off until ``gc.enable``."""
+    """Do all three, once, when everything to be shared exists. The collector stays off until ``gc.enable``."""
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -34,7 +34,7 @@ def prepare_for_forks() -> None:
 
 
 def collapse_huge_pages() -> None:
-    """Make huge pages of the heap and of Python's arenas, where the kernel can."""
+    """Turn the heap and Python's arenas into huge pages, if the kernel can."""
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     for line in Path("/proc/self/maps").read_text().splitlines():
@@ -46,9 +46,9 @@ def collapse_huge_pages() -> None:
 
 
 def fill_holes() -> int:
-    """Allocate what glibc's main heap has free between objects; returns how many holes there were.
+    """Allocate the free holes in glibc's main heap; returns how many there were.
 
-    With another C library it does nothing.
+    With another C library, do nothing.
     """
     libc = ctypes.CDLL(None)
     try:

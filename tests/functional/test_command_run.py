@@ -239,8 +239,8 @@ async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_u
 async def test_a_refusal_of_the_runner_is_a_sentence(
     supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
 ) -> None:
-    supervisor.refuse = (429, Refusal(code="full", message="no place"))
+    supervisor.refuse = (429, Refusal(code="full", message="no seat"))
 
     ended = await lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
 
-    assert (ended.status, ended.err) == (1, "The runner rejected the script: no place\n")
+    assert (ended.status, ended.err) == (1, "The runner rejected the script: no seat\n")

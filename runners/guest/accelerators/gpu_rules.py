@@ -1,4 +1,4 @@
-"""What simulated GPUs are called, and which of them there are. Pure: no TensorFlow here."""
+"""Names simulated GPUs and decides which are visible. Pure: no TensorFlow here."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 Device = tuple[str, str]
 """Name and type of a logical device."""
 Components = tuple[str | None, Any, Any, str | None, Any]
-"""Job, replica, task, type and index; None for what a name leaves open."""
+"""Job, replica, task, type and index; None for a part that a name leaves out."""
 
 _GPU = re.compile(r"(?:^|[/:])gpu:(\d+)$", re.IGNORECASE)
 
 
 def cpu_stand_in(name: Components, gpus: int) -> Components:
-    """What stands for the device of that name. Pure.
+    """Name the CPU device that stands in for a GPU. Pure.
 
-    One that is not there keeps its name, so that TensorFlow complains of it as it would on a real machine.
+    A GPU that does not exist keeps its name, so that TensorFlow reports it as it would on a real machine.
     """
     job, replica, task, kind, index = name
     if kind is None or kind.upper() != "GPU" or not gpus or (index is not None and int(index) >= gpus):
@@ -27,13 +27,13 @@ def cpu_stand_in(name: Components, gpus: int) -> Components:
 
 
 def index_of(name: object) -> int | None:
-    """The index of a GPU that a name of TensorFlow's ends in, as in ``GPU:1`` or ``/device:GPU:1``. Pure."""
+    """The GPU index at the end of a TensorFlow device name, such as ``GPU:1`` or ``/device:GPU:1``. Pure."""
     match = _GPU.search(name) if isinstance(name, str) else None
     return int(match[1]) if match else None
 
 
 def visible_gpu_count(count: int, setting: str | None) -> int:
-    """How many of ``count`` GPUs ``CUDA_VISIBLE_DEVICES`` leaves; CUDA reads it up to the first wrong one. Pure."""
+    """How many of ``count`` GPUs ``CUDA_VISIBLE_DEVICES`` shows; CUDA stops at the first invalid entry. Pure."""
     if setting is None:
         return count
     shown: set[str] = set()
@@ -46,9 +46,9 @@ def visible_gpu_count(count: int, setting: str | None) -> int:
 
 
 def present_devices(devices: Sequence[Device], cpus: int, gpus: int) -> list[Device]:
-    """List logical CPUs of which some stand for GPUs as TensorFlow would list ``cpus`` CPUs and ``gpus`` GPUs. Pure.
+    """Relabel logical CPUs that stand in for GPUs, so that the list shows ``cpus`` CPUs and ``gpus`` GPUs. Pure.
 
-    Of several machines, each is treated so that has as many devices as this one.
+    In a list for several machines, this applies to each that has as many devices as this one.
     """
     shown: list[Device] = []
     for place, here in groupby(devices, lambda d: d[0].rpartition("/device:")[0]):

@@ -1,9 +1,9 @@
-"""Real devices inside the sandbox: TensorFlow sees those that the supervisor gave, and takes their memory as it needs.
+"""Real devices inside the sandbox: TensorFlow sees the granted ones, and takes their memory as it needs it.
 
-What was given comes with the sandbox's environment: CUDA is told by ``CUDA_VISIBLE_DEVICES`` and opens no other GPU,
-for the sandbox has the device nodes of no other. Both are there before anything in it has asked for a device: that is
-what CUDA looks at, once, when it is initialised. libtpu looks as soon as TensorFlow is imported, so a session with a
-TPU imports TensorFlow itself (``runners.zygote.fork_server --cold``), and TensorFlow finds the TPU by its own means.
+The sandbox's environment names the granted devices: CUDA reads ``CUDA_VISIBLE_DEVICES``, and can open no other GPU
+because the sandbox has no other device nodes. Both exist before anything in the sandbox asks for a device, because CUDA
+looks only once, when it is initialized. libtpu looks as soon as TensorFlow is imported, so a session with a TPU imports
+TensorFlow itself (``runners.zygote.fork_server --cold``), and TensorFlow finds the TPU on its own.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from runners.sandbox.layout import GRANTED_GPUS_VARIABLE
 
 
 class GrantedDevicesMissing(RuntimeError):
-    """The sandbox was given devices that TensorFlow does not find."""
+    """TensorFlow does not find the devices that were granted to the sandbox."""
 
 
 def granted_gpus() -> list[tuple[int, int | None]] | None:
-    """For each real GPU of this sandbox: as how many it is shown, and the memory of each in MB.
+    """For each real GPU of this sandbox: the number of logical GPUs it becomes, and the memory of each in MB.
 
-    Empty if what is real in it is a TPU, None if nothing is.
+    Empty if its only real device is a TPU; None if it has no real device.
     """
     said = os.environ.get(GRANTED_GPUS_VARIABLE)
     return None if said is None else [(int(logical), memory_mb) for logical, memory_mb in json.loads(said)]
 
 
 def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> list[str]:
-    """Make TensorFlow in this process see its GPUs so. Call once, before any op runs.
+    """Configure the GPUs of this process in TensorFlow accordingly. Call once, before any op runs.
 
     Returns:
         The names of the physical GPUs whose logical devices have memory limits.
 
     Raises:
-        GrantedDevicesMissing: TensorFlow finds fewer, or others.
+        GrantedDevicesMissing: TensorFlow finds fewer GPUs.
     """
     import tensorflow as tf
 

@@ -1,7 +1,7 @@
-"""What a TPU's compiler refuses, leaves to the host or does slowly, judged from the operations of a traced function.
+"""Finds operations of a traced function that a TPU's compiler rejects, leaves to the host or runs slowly.
 
-Pure: no TensorFlow here. A TPU runs one compiled program of fixed shapes; what cannot be in such a program is found by
-the kind of an operation. The sentences are ours, with the words that a search for the original would use.
+Pure: no TensorFlow here. A TPU runs one compiled program of fixed shapes; the kind of an operation tells whether it can
+be part of one. The messages are ours, but contain the words of TensorFlow's errors, so that a search finds them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 FindingKind = Literal["refused", "host", "dynamic", "computed", "wide"]
-"""Refused by the compiler, run on the host instead, of a size that depends on values, of a size that is one of the
-values computed in the step, or in emulated precision."""
+"""Rejected by the compiler, run on the host, with an output size that depends on values, with a size that the step
+computes, or in emulated precision."""
 Shape = tuple[int | None, ...] | None
-"""A size for each dimension, None for an unknown one; None in all for an unknown number of dimensions."""
+"""A size for each dimension, None if unknown; or None if the number of dimensions is unknown."""
 
 _PYTHON = {
     "EagerPyFunc": "tf.py_function",
@@ -51,11 +51,11 @@ _SIZED: dict[str, tuple[tuple[int, ...], str]] = {
     "StridedSlice": ((1, 2, 3), "x[a:b]"),
     "Tile": ((1,), "tf.tile"),
 }
-"""By operation: which of its inputs say how large its output is, and what people call it."""
+"""By operation: the inputs that determine the size of its output, and its user-facing name."""
 _KNOWN_BY_THEN = frozenset({"Const", "Rank", "Shape", "ShapeN", "Size"})
-"""Where a size comes from that the compiler knows, since it knows every shape."""
+"""Operations whose results the compiler knows, because it knows every shape."""
 _VALUES = frozenset({"IteratorGetNext", "Placeholder", "RandomUniform", "RandomUniformInt", "ReadVariableOp"})
-"""Where values come from that are known only when the step runs."""
+"""Operations whose results are known only when the step runs."""
 _HOST_BEGINNINGS = (
     "AudioSummary",
     "DecodeAndCropJpeg",
@@ -115,11 +115,11 @@ class TracedOperation:
     """One operation of a traced function.
 
     Attributes:
-        op: its kind, as ``MatMul``.
+        op: its kind, such as ``MatMul``.
         name: its name in the graph.
-        dtypes: of its outputs, as ``float32``.
-        place: where the learner's program asked for it, as ``step_fn:12``; empty where unknown.
-        computed: whether its output is used and as large as a value that only the running step knows.
+        dtypes: those of its outputs, such as ``float32``.
+        place: where the learner's program created it, such as ``step_fn:12``; empty if unknown.
+        computed: whether its output is used and has a size that is known only when the step runs.
     """
 
     op: str
@@ -131,7 +131,7 @@ class TracedOperation:
 
 @dataclass(frozen=True, slots=True)
 class TpuFinding:
-    """Findings about one operation on a TPU; ``operation`` is its human-readable name."""
+    """A finding about one operation on a TPU; ``operation`` is its user-facing name."""
 
     kind: FindingKind
     operation: str
@@ -139,29 +139,29 @@ class TpuFinding:
 
 
 def could_matter(op: str, dtypes: Iterable[str]) -> bool:
-    """Whether ``find_violations`` may find anything: a cheap check before any costly one."""
+    """Whether ``find_violations`` could find anything: a cheap check before the expensive ones."""
     return _kind_of(op) is not None or (op in _MATMULS and not _WIDE.isdisjoint(dtypes))
 
 
 def sizing_inputs(op: str) -> tuple[int, ...]:
-    """Which inputs of such an operation say how large its output is; none where that follows from shapes alone."""
+    """The inputs that determine the output size of an operation; empty if it follows from shapes alone."""
     return _SIZED[op][0] if op in _SIZED else ()
 
 
 def known_when(op: str) -> Literal["compiling", "running"] | None:
-    """When a number that such an operation makes is known; None where the operation's inputs decide."""
+    """When the result of an operation is known; None if that depends on its inputs."""
     if op in _KNOWN_BY_THEN:
         return "compiling"
     return "running" if op in _VALUES else None
 
 
 def find_violations(nodes: Iterable[TracedOperation], host_allowed: bool) -> list[TpuFinding]:
-    """Find what a TPU would not take as it is, in order; of the same kind, operation and place only the first.
+    """Find the operations that a TPU cannot run as they are, in order; of duplicates only the first.
 
     Args:
-        nodes: the operations of what one replica runs.
-        host_allowed: whether what cannot be compiled may run on the host: TensorFlow's soft device placement, which
-            for a function has to be asked for.
+        nodes: the operations that one replica runs.
+        host_allowed: whether operations that cannot be compiled may run on the host: TensorFlow's soft device
+        placement, which a program has to enable for functions.
     """
     nodes = list(nodes)
     printing = {node.place for node in nodes if node.op in _PRINTS}
@@ -184,7 +184,7 @@ def find_violations(nodes: Iterable[TracedOperation], host_allowed: bool) -> lis
 
 
 def refusal(function: str, findings: Sequence[TpuFinding]) -> str:
-    """The error of a compilation that failed because of ``findings``, which are those ``refused``."""
+    """The error message for a compilation that failed because of ``findings`` of the kind ``refused``."""
     operations = ", ".join(
         f"{f.node.op} (no registered '{f.node.op}' OpKernel for XLA_TPU_JIT devices, "
         f"node {{{{node {f.node.name}}}}}{f', from {f.node.place}' if f.node.place else ''})"
@@ -199,12 +199,12 @@ def refusal(function: str, findings: Sequence[TpuFinding]) -> str:
 
 
 def unknown_sizes(shapes: Iterable[Shape]) -> Shape | Literal["known"]:
-    """The first shape with a size or a number of dimensions that is unknown."""
+    """The first shape with an unknown size or an unknown number of dimensions."""
     return next((shape for shape in shapes if shape is None or None in shape), "known")
 
 
 def format_shape(shape: Shape) -> str:
-    """``(None, 28, 28)`` as TensorFlow would print it."""
+    """Format a shape as TensorFlow does: ``(None, 28, 28)``."""
     if shape is None:
         return "unknown"
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
@@ -212,15 +212,15 @@ def format_shape(shape: Shape) -> str:
 
 @dataclass(slots=True)
 class CompilationCounter:
-    """How often one function was compiled, and for what."""
+    """Counts the compilations of one function, and remembers their signatures."""
 
     _signatures: list[tuple[str, ...]] = field(default_factory=list)
 
     def note(self, signature: tuple[str, ...]) -> tuple[int, str, str] | None:
-        """Take note of a trace for these shapes and values.
+        """Note a trace for these shapes and values.
 
         Returns:
-            How many compilations that makes, what is new and what it was before, if that is worth saying now.
+            The number of compilations so far, what is new, and what it was before; None if it is not worth a notice.
         """
         if signature in self._signatures:
             return None

@@ -1,6 +1,7 @@
-"""Watches what ``strategy.run`` traces on a simulated TPU, and says what a TPU would: an error, or a notice.
+"""Watches what ``strategy.run`` traces on a simulated TPU, and raises the error or gives the notice that a TPU calls
+for.
 
-A trace is read once, where it is made; steps that run later cost nothing.
+A trace is read once, when it is made; later steps cost nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NOT_THE_LEARNERS = (*{f"{folder}/" for folder in _LIBRARIES}, "<frozen", "<__ar
 
 @dataclass
 class _Reported:
-    """What was said of one function."""
+    """The notices already given about one function."""
 
     compilations: CompilationCounter = field(default_factory=CompilationCounter)
     said: set[tuple[str, str]] = field(default_factory=set)
@@ -55,16 +56,16 @@ _seen: weakref.WeakKeyDictionary[Any, dict[Any, _Reported]] = weakref.WeakKeyDic
 
 
 def trace_and_check(function: Any, arguments: Any, device: str, trace: Callable[[], Any]) -> Any:
-    """Trace, and judge what was traced.
+    """Trace a function and check the result.
 
     Args:
         function: what every replica runs.
-        arguments: what it is given: tensors, values per replica, or plain Python values, nested.
-        device: the end of the name of the first replica's device; only its operations are judged.
+        arguments: its arguments: tensors, values per replica, or plain Python values, nested.
+        device: the end of the name of the first replica's device; only its operations are checked.
         trace: adds all replicas' operations to the default graph; what it returns is returned.
 
     Raises:
-        tf.errors.InvalidArgumentError: the first replica runs what a TPU's compiler refuses.
+        tf.errors.InvalidArgumentError: the first replica runs an operation that a TPU's compiler rejects.
     """
     name, seen = _name(function), _what_was_said_of(function)
     graph = tf.compat.v1.get_default_graph()
@@ -76,7 +77,7 @@ def trace_and_check(function: Any, arguments: Any, device: str, trace: Callable[
     )
     if refused := [finding for finding in findings if finding.kind == "refused"]:
         error = tf.errors.InvalidArgumentError(None, None, tpu_rules.refusal(name, refused))
-        error.ag_pass_through = True  # AutoGraph would rewrite it
+        error.ag_pass_through = True  # otherwise AutoGraph rewrites it
         raise error
     for finding in findings:
         seen.say(_NOTICES[finding.kind], finding.operation, **_values(name, finding))
@@ -91,7 +92,7 @@ def _values(name: str, finding: TpuFinding) -> dict[str, str]:
 def _judge_inputs(name: str, seen: _Reported, arguments: Any, graph: Any) -> None:
     inputs = [_read_input(value) for value in nest.flatten(arguments)]
     unknown = tpu_rules.unknown_sizes([shape for shapes, _ in inputs for shape in shapes])
-    # A batch of get_next_as_optional, as with Keras's steps_per_execution, has no size although all have the same.
+    # get_next_as_optional, which Keras's steps_per_execution uses, gives batches no static size even if all are equal.
     if unknown != "known" and not _iterators_are_static(graph):
         seen.say("tpu-dynamic-batch", "", function=name, shape=tpu_rules.format_shape(unknown))
     outer = [f"{value!r}"[:40] for value in _python_values(graph)]
@@ -101,7 +102,7 @@ def _judge_inputs(name: str, seen: _Reported, arguments: Any, graph: Any) -> Non
 
 
 def _read_input(value: Any) -> tuple[list[Shape], str]:
-    """The shapes that an argument has on the replicas, none if it is Python's, and what it is in words."""
+    """The shapes of an argument on the replicas (empty for a Python value), and a description of it."""
     parts = value.values if isinstance(value, values.PerReplica) else (value,)
     read = [_one(part) for part in parts]
     shapes = [shape for shape, _ in read if not isinstance(shape, str)]
@@ -109,7 +110,7 @@ def _read_input(value: Any) -> tuple[list[Shape], str]:
 
 
 def _one(value: Any) -> tuple[Shape | str, str]:
-    """A value's shape, or that it is Python's, and both with its type in words."""
+    """A value's shape, or a word for a Python value, and a description with its type."""
     if isinstance(value, values.DistributedValues) or not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return "python", f"{type(value).__name__}" if hasattr(value, "__dict__") else f"{value!r}"[:40]
     shape = tf.TensorShape(value.shape)
@@ -118,21 +119,21 @@ def _one(value: Any) -> tuple[Shape | str, str]:
 
 
 def _iterators_are_static(graph: Any) -> bool:
-    """Whether every iterator that the outermost function was called with gives batches of one size."""
+    """Whether every iterator passed to the outermost function gives batches of one size."""
     specs = [spec for spec in nest.flatten(_signature(graph)) if hasattr(spec, "_element_spec")]
     leaves = nest.flatten([spec._element_spec for spec in specs], expand_composites=True)
     return bool(leaves) and all(leaf.shape.is_fully_defined() for leaf in leaves)
 
 
 def _signature(graph: Any) -> Any:
-    """What the outermost function that ``graph`` is part of was called with."""
+    """The call signature of the outermost function that contains ``graph``."""
     while isinstance(outer := getattr(graph, "outer_graph", None), func_graph.FuncGraph):
         graph = outer
     return getattr(graph, "structured_input_signature", None) or ()
 
 
 def _python_values(graph: Any) -> Iterator[Any]:
-    """Numbers, texts and truths that the outermost function was called with: each other one is another trace."""
+    """Numbers, strings and booleans passed to the outermost function: each new one causes another trace."""
     for value in nest.flatten(_signature(graph)):
         if isinstance(value, bool | int | float | str):
             yield value
@@ -157,12 +158,11 @@ def _read(operation: Any, graph: Any, within: set[str]) -> Iterator[TracedOperat
 
 
 def _is_of_computed_size(operation: Any, inner: bool) -> bool:
-    """Whether the output is used and its size a number that only the running step knows.
+    """Whether the output is used and its size is known only when the step runs.
 
-    TensorFlow itself has worked out what can be told from constants. A size that comes of an unknown one in the data is
-    spoken of where the data come in. An output that nobody uses is dropped before anything is compiled: AutoGraph
-    leaves the ``tf.range`` of a loop behind so. What is handed into an ``inner`` function, such as a loop's body, may
-    come from a shape.
+    TensorFlow has already inferred what follows from constants. A size that derives from an unknown size in the data is
+    reported where the data enter. Unused outputs are dropped before compilation; AutoGraph leaves behind such a
+    ``tf.range`` of a loop. An argument of an ``inner`` function, such as a loop's body, may come from a shape.
     """
     sizing = tpu_rules.sizing_inputs(operation.type)
     if not sizing or operation.outputs[0].shape.is_fully_defined() or not operation.outputs[0].consumers():
@@ -174,7 +174,7 @@ def _is_of_computed_size(operation: Any, inner: bool) -> bool:
 
 
 def _is_value(tensor: Any, inner: bool) -> bool:
-    """Whether a number is known only when the step runs: computed from the data or from variables, not from shapes."""
+    """Whether a number is known only when the step runs: it depends on data or variables, not just on shapes."""
     waiting, seen = [tensor.op], set()
     while waiting:
         operation = waiting.pop()
@@ -192,7 +192,7 @@ def _is_value(tensor: Any, inner: bool) -> bool:
 
 
 def _bodies(operation: Any, graph: Any) -> Iterator[Any]:
-    """The functions that an operation calls: a loop's body, the branches of a condition."""
+    """The functions that an operation calls: a loop's body, the branches of a conditional."""
     for attribute in ("body", "cond", "then_branch", "else_branch", "f"):
         if attribute in operation.node_def.attr if operation.type in _CALLERS else ():
             called = graph._get_function(operation.node_def.attr[attribute].func.name)
@@ -204,9 +204,9 @@ _CALLERS = frozenset({"While", "StatelessWhile", "If", "StatelessIf", "Partition
 
 
 def _place(operation: Any) -> str:
-    """The learner's function and line that asked for an operation.
+    """The learner's function and line that created an operation.
 
-    The replicas' threads write down the lines that AutoGraph made of the learner's; which is which, this thread knows.
+    The replicas' threads record the lines that AutoGraph generated; this thread has the map to the learner's lines.
     """
     sources = tf_stack._source_mapper_stacks[tf_stack._get_thread_key()][-1].get_effective_source_map()
     for frame in reversed(operation.traceback or ()):
@@ -234,7 +234,7 @@ def _name(function: Any) -> str:
 
 
 def _owner(function: Any) -> Any:
-    """The object that a plain function works for: a method's, or the model that a function of Keras has around it."""
+    """The object that a function belongs to: that of a method, or the model in the closure of a Keras function."""
     owner = getattr(function, "__self__", None)
     code = getattr(function, "__code__", None)
     if owner is None and code is not None and code.co_filename.startswith(_NOT_THE_LEARNERS):
@@ -244,7 +244,7 @@ def _owner(function: Any) -> Any:
 
 
 def _what_was_said_of(function: Any) -> _Reported:
-    """A learner's function is the same one each time that its definition runs; a method belongs to its object."""
+    """The notices about a function, which stays the same if its definition runs again; a method, per object."""
     function = _plain(function)
     code = getattr(function, "__code__", None)
     owner = _owner(function)
@@ -253,5 +253,5 @@ def _what_was_said_of(function: Any) -> _Reported:
         owner = code if own else function
     try:
         return _seen.setdefault(owner, {}).setdefault(code, _Reported())
-    except TypeError:  # no weak reference to it: nothing is remembered
+    except TypeError:  # it cannot be weakly referenced: remember nothing
         return _Reported()

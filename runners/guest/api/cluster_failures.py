@@ -1,6 +1,6 @@
-"""What a learner does to a process of the cluster from code, to see what the strategy makes of it.
+"""Failures that a learner's code injects into processes of the cluster, to see how the strategy copes.
 
-Every process that runs a cell may call these; done twice they change nothing. PID 1 carries them out.
+Every process that runs a cell may call these functions, and they are idempotent. PID 1 carries them out.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ _DONE_S = 1.0
 
 
 def kill(task: str, at_step: int | None = None) -> None:
-    """End a process at once, as a crash of its machine would: ``lockstep.kill("worker 1", at_step=5)``.
+    """Kill a process, as a crash of its machine would: ``lockstep.kill("worker 1", at_step=5)``.
 
     Args:
-        task: its lane, as in ``worker 1``, ``ps 0``, ``coordinator``.
-        at_step: wait until that process has reached this step; None: now.
+        task: its lane, such as ``worker 1``, ``ps 0`` or ``coordinator``.
+        at_step: wait until that process has reached this step; None: do it now.
 
     Raises:
-        ValueError: there is no such process; the message lists those that there are.
+        ValueError: there is no such process; the message lists the existing ones.
     """
     _do(task, "kill", at_step)
 
 
 def pause(task: str, at_step: int | None = None) -> None:
-    """Stop a process until ``resume``; its memory stays as it is. As ``kill`` otherwise."""
+    """Pause a process until ``resume``; it keeps its memory. Arguments and errors are those of ``kill``."""
     _do(task, "pause", at_step)
 
 
 def slow(task: str, at_step: int | None = None) -> None:
-    """Leave a process a tenth of its time until ``resume``. As ``kill`` otherwise."""
+    """Slow a process down to a tenth of its time until ``resume``. Arguments and errors are those of ``kill``."""
     _do(task, "slow", at_step)
 
 
 def resume(task: str) -> None:
-    """Let a process that is paused or slow go on. Raises as ``kill``."""
+    """Let a paused or slow process continue. Raises the same errors as ``kill``."""
     _do(task, "resume")
 
 
 def restart(task: str) -> None:
-    """Restart a process that has ended, at the same address and with no memory of before. Raises as ``kill``."""
+    """Restart an ended process at the same address and without its state. Raises the same errors as ``kill``."""
     _do(task, "restart")
 
 
 def apply_pending(action: FailureAction) -> None:
-    """Have done to this process what awaited it at its step, before it goes on.
+    """Apply the failure that was pending for this process at its step, before it continues.
 
-    PID 1 decides: where the learner took the fault back a moment ago, nothing is done and the process goes on.
+    PID 1 decides: if the learner has just canceled the failure, nothing is done and the process continues.
     """
     here = task_context.current_context()
     assert here
@@ -65,9 +65,9 @@ def _do(task: str, action: str, at_step: int | None = None) -> None:
         raise ValueError(f"there is no cluster here to {action}: choose workers:2 or ps:2+1")
     known = [one.lane for one in here.topology.tasks]
     if task not in known:
-        raise ValueError(f"there is no {task!r} in this cluster; there is {', '.join(known)}")
+        raise ValueError(f"there is no {task!r} in this cluster; its processes are: {', '.join(known)}")
     if action == "restart" and task == known[0]:
         raise ValueError(f"{task} is the notebook's own process: restart the session instead")
     if at_step is not None and at_step < 0:
-        raise ValueError(f"steps count from 0, so {at_step} never comes")
+        raise ValueError(f"steps count from 0, so there is no step {at_step}")
     here.send_command(task, action, at_step)

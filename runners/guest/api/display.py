@@ -1,4 +1,4 @@
-"""Shows pictures, and knows which machine is simulated here."""
+"""Shows pictures, and knows which machine this session simulates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _coordinated = False
 
 
 def set_topology(topology: Topology) -> None:
-    """Remember whom TensorFlow calls ``chief``, and what logical CPUs stand for: nothing, where devices are real."""
+    """Remember which task TensorFlow calls ``chief``, and what logical CPUs stand in for, if anything."""
     global _stands_for, _coordinated
     _coordinated = topology.kind == "ps"
     _stands_for = (
@@ -29,12 +29,12 @@ def set_topology(topology: Topology) -> None:
 
 
 def is_simulated() -> bool:
-    """Whether logical CPUs stand for something else here."""
+    """Whether logical CPUs stand in for other devices here."""
     return _stands_for is not None
 
 
 def show_picture(picture: Picture) -> None:
-    """Send a picture to the page; where nobody takes it, its words are printed."""
+    """Send a picture to the page; if there is no page, print its text."""
     content, text = picture
     if publisher.has_sink():
         publisher.picture(content, text)
@@ -50,7 +50,7 @@ def replica_name(device: Any) -> str:
 def variable_devices(variable: Any) -> tuple[str, ...]:
     """The names of the devices that a variable has a copy or a piece on.
 
-    The copies of a mirrored one lie where the replicas run; any other lies where TensorFlow says.
+    The copies of a mirrored variable are on the replicas' devices; any other is where TensorFlow says.
     """
     copies = getattr(variable, "values", None)
     if isinstance(copies, tuple):

@@ -1,6 +1,6 @@
-"""What the helpers of ``lockstep`` show, as plain data for the page and in words for everybody else. Pure.
+"""The pictures of the ``lockstep`` helpers, as plain data for the page and as text for everything else. Pure.
 
-The words say all that the picture says: they are its twin for a terminal, a notebook and a screen reader.
+The text says everything that the picture shows: a terminal, a notebook or a screen reader gets it instead.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_VALUES = 16
-"""Numbers of one tensor that are shown."""
+"""The most numbers shown of one tensor."""
 MAX_EXAMPLES = 64
-"""Examples of one replica that are shown by name; all are counted."""
+"""The most examples of one replica that are shown by name; all are counted."""
 MAX_VARIABLES = 200
 
 Picture = tuple[dict[str, Any], str]
@@ -43,9 +43,9 @@ class VariablePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One all-reduce of one variable's gradient, and the update after it; a few of the numbers of each.
+    """One all-reduce of one variable's gradient and the update after it, with a few numbers of each.
 
-    ``positions`` are where in the variable these numbers are, as indices.
+    ``positions`` are the indices of these numbers in the variable.
     """
 
     variable: str
@@ -83,7 +83,7 @@ def placement_picture(places: Sequence[VariablePlacement]) -> Picture:
          "bytes": p.size}
         for p in shown
     ]  # fmt: skip
-    lines = [f"Where {_many(len(places), 'variable', 'variables')} live; the bytes are those of one copy"]
+    lines = [f"Where {_many(len(places), 'variable', 'variables')} live; bytes are for one copy"]
     for p in shown:
         where = ", ".join(p.devices)
         lines.append(f"{p.name} {_shape(p.shape)} {p.dtype}, {p.size:,} bytes: {p.kind} on {where}")
@@ -93,7 +93,7 @@ def placement_picture(places: Sequence[VariablePlacement]) -> Picture:
 
 
 def replay_picture(one: Reduction) -> Picture:
-    """One all-reduce: what each replica had, the sum, and the weights before and after."""
+    """One all-reduce: each replica's gradient, the sum, and the weights before and after."""
     content = {
         "picture": "replay",
         "variable": one.variable,
@@ -121,15 +121,15 @@ def replay_picture(one: Reduction) -> Picture:
 
 
 def largest_values(reduced: Sequence[float], most: int = MAX_VALUES) -> list[int]:
-    """Which of a flat tensor's numbers to show: the largest ones, in the order in which they lie."""
+    """The indices of a flat tensor's largest numbers, in ascending order."""
     largest = sorted(range(len(reduced)), key=lambda i: (-_size(reduced[i]), i))[:most]
     return sorted(largest)
 
 
 def device_name(device: str, *, coordinated: bool = False) -> str:
-    """A device of TensorFlow's in short: ``CPU:1``, and ``worker 0 CPU:0`` for one of another process.
+    """Shorten the name of a TensorFlow device: ``CPU:1``, and ``worker 0 CPU:0`` for one of another process.
 
-    ``coordinated``: what TensorFlow calls ``chief`` is the coordinator.
+    ``coordinated``: whether the task that TensorFlow calls ``chief`` is the coordinator.
     """
     parts = dict(part.split(":", 1) for part in device.strip("/").split("/") if ":" in part)
     kind, _, number = parts.get("device", parts.get("CPU") or "CPU:0").partition(":")
@@ -141,7 +141,7 @@ def device_name(device: str, *, coordinated: bool = False) -> str:
 
 
 def replica_device(device: str, stands_for: str | None) -> str:
-    """A device that a replica runs on. ``stands_for``: what logical CPUs simulate here, as in ``GPU``, if anything."""
+    """Name a replica's device. ``stands_for``: the device type that logical CPUs simulate here, such as ``GPU``."""
     name = device_name(device)
     if stands_for is None or "CPU:" not in name:
         return name
@@ -153,7 +153,7 @@ def _size(value: float) -> float:
 
 
 def _plain(values: Sequence[float]) -> list[float | str]:
-    """JSON has no word for what is not finite."""
+    """Make values fit for JSON, which has no numbers that are not finite."""
     return [value if math.isfinite(value) else str(value) for value in map(float, values)]
 
 

@@ -13,11 +13,11 @@ from runners.guest.api import display
 from runners.guest.api.pictures import VariablePlacement, placement_picture
 
 _NAMELESS = "ShardedVariable"
-"""What TensorFlow calls every variable that is cut into parts; these have the name that the learner gave."""
+"""TensorFlow's name for every sharded variable; its shards have the learner's name."""
 
 
 def placement(*what: Any) -> None:
-    """Show on which devices variables live, how many bytes each copy has, and of which kind they are.
+    """Show which devices variables live on, the bytes of each copy, and the kind of each variable.
 
         lockstep.placement(model)
         lockstep.placement(model.optimizer, counter)
@@ -32,7 +32,7 @@ def placement(*what: Any) -> None:
 
 
 def places_of(variable: Any) -> list[VariablePlacement]:
-    """Where one variable lives; Keras's or TensorFlow's, distributed or not. One that is cut has each part named."""
+    """Where a variable of Keras or TensorFlow lives, distributed or not. A sharded one lists each of its shards."""
     inner = plain_variable(variable)
     if not isinstance(inner, ShardedVariableMixin):
         return [_place(name_of(variable), inner, type(inner).__name__.removeprefix("Resource"))]
@@ -56,12 +56,12 @@ def _place(name: str, variable: Any, kind: str) -> VariablePlacement:
 
 
 def plain_variable(variable: Any) -> Any:
-    """TensorFlow's variable within one of Keras 3."""
+    """The TensorFlow variable inside a Keras 3 variable; any other is returned as it is."""
     return variable._value if hasattr(variable, "path") and hasattr(variable, "_value") else variable
 
 
 def name_of(variable: Any) -> str:
-    """As a learner would call it: ``sequential/dense/kernel``."""
+    """The name as a learner knows it: ``sequential/dense/kernel``."""
     return str(getattr(variable, "path", None) or variable.name).removesuffix(":0")
 
 
@@ -72,7 +72,7 @@ def _variables(what: Any) -> Iterator[Any]:
     elif isinstance(what, Mapping):
         yield from _variables(list(what.values()))
     elif isinstance(what, tf.distribute.Strategy):
-        raise TypeError("a strategy keeps no list of its variables: give lockstep.placement the model")
+        raise TypeError("a strategy does not list its variables: pass the model to lockstep.placement")
     elif _is_variable(what):
         yield what
     elif hasattr(what, "variables"):

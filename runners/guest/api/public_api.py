@@ -2,20 +2,19 @@
 
     import lockstep
 
-    lockstep.log(step, loss=loss, accuracy=accuracy)     numbers of your own training loop, drawn as they come
-    for batch in lockstep.progress(batches): ...         a progress bar with the time left
-    lockstep.shards(dataset, strategy)                   which examples go to which replica
-    lockstep.placement(model)                            where its variables live
-    with lockstep.replay("dense/kernel"):                one all-reduce of your own run: what each replica had,
+    lockstep.log(step, loss=loss, accuracy=accuracy)     plots the numbers of your own training loop
+    for batch in lockstep.progress(batches): ...         shows a progress bar with the time left
+    lockstep.shards(dataset, strategy)                   shows which examples go to which replica
+    lockstep.placement(model)                            shows where its variables live
+    with lockstep.replay("dense/kernel"):                shows one all-reduce of your own training: each gradient,
         model.fit(...)                                   the sum, and the weights before and after
 
-In a cluster, what can happen to its processes, at once or when they reach a step:
+In a cluster, make its processes fail, at once or when they reach a step:
 
     lockstep.kill("worker 1", at_step=5), lockstep.pause(…), lockstep.slow(…)
     lockstep.resume("worker 1"), lockstep.restart("worker 1")
 
-`model.fit`, `evaluate` and `predict` need none of them: Lockstep sees them by itself. `help(lockstep.log)` says more
-about each.
+`model.fit`, `evaluate` and `predict` are reported automatically. `help(lockstep.log)` tells more about each function.
 """
 
 from __future__ import annotations
@@ -55,22 +54,22 @@ _UNITS = ("step", "epoch", "item")
 
 
 def help() -> None:
-    """Print what there is."""
+    """Print an overview of the functions."""
     print(__doc__.strip())
 
 
 def log(step: Any, **values: Any) -> None:
-    """Report numbers of a training loop of your own; the page draws them while it runs.
+    """Report numbers of your own training loop; the page plots them while it runs.
 
         for step, batch in enumerate(batches):
             loss = train_step(batch)
             lockstep.log(step, loss=loss)
 
-    Call it at every step: ten times a second at most they are sent, and always the last ones.
+    Call it at every step: at most ten reports a second are sent, and always the last one.
 
     Args:
-        step: how many steps are done, a whole number from 0; also `optimizer.iterations`.
-        values: one number each: Python's, NumPy's, or a TensorFlow scalar. 20 names at most.
+        step: the number of steps done, an integer of 0 or more; `optimizer.iterations` works, too.
+        values: named numbers: Python or NumPy numbers, or TensorFlow scalars. At most 20 names.
 
     Raises:
         TypeError: a value or the step is not one number; the message names it.
@@ -85,7 +84,7 @@ def log(step: Any, **values: Any) -> None:
 
 
 def progress(iterable: Iterable[T], label: str = "steps", total: int | None = None, unit: str = "step") -> Iterator[T]:
-    """Go through `iterable` and show how far it is, and how long it will still take.
+    """Iterate over `iterable` and show the progress and the estimated time left.
 
         for batch in lockstep.progress(dataset, label="epoch 1"):
             train_step(batch)
@@ -93,18 +92,18 @@ def progress(iterable: Iterable[T], label: str = "steps", total: int | None = No
     Args:
         iterable: anything that `for` takes; a `tf.data.Dataset` too.
         label: what is being done, in a word or two.
-        total: how many there are, where `len(iterable)` does not tell.
-        unit: what they are: "step", "epoch" or "item".
+        total: the number of items, if `len(iterable)` does not tell it.
+        unit: what the items are: "step", "epoch" or "item".
 
     Raises:
-        TypeError, ValueError: an argument is not as it should be; the message names it.
+        TypeError, ValueError: an argument is invalid; the message names it.
     """
     if not isinstance(label, str):
         raise TypeError(f"label must be a string, not {_kind(label)}")
     if unit not in _UNITS:
         raise ValueError(f'unit must be "step", "epoch" or "item", not {unit!r}')
     if total is not None and (not isinstance(total, int) or isinstance(total, bool) or total < 0):
-        raise ValueError(f"total must be a whole number from 0, not {total!r}")
+        raise ValueError(f"total must be a whole number of 0 or more, not {total!r}")
     return _counted(
         builtins.iter(iterable), ProgressReporter(label, unit), _length(iterable) if total is None else total
     )
@@ -124,7 +123,7 @@ def _counted(items: Iterator[T], course: ProgressReporter, total: int | None) ->
 
 
 def _length(iterable: Any) -> int | None:
-    """None where it cannot be told, as for a data set without end."""
+    """The number of items; None if unknown, as for an infinite data set."""
     try:
         length = len(iterable)
     except (TypeError, ValueError, OverflowError):
@@ -156,7 +155,7 @@ def _value(name: str, value: Any) -> Value:
         raise TypeError(_IN_GRAPH.format(name=name))
     if type(value).__name__ in ("PerReplica", "DistributedValues"):
         raise TypeError(
-            f"{name} has a value for each replica; make one of them first: "
+            f"{name} has a value for each replica; combine them first: "
             f"strategy.reduce(tf.distribute.ReduceOp.SUM, {name}, axis=None)"
         )
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
@@ -164,12 +163,12 @@ def _value(name: str, value: Any) -> Value:
         raise TypeError(f"{name} must be a number, not {_kind(value)}")
     if tuple(shape) != ():
         raise TypeError(
-            f"{name} must be one number, but its shape is {tuple(shape)}; tf.reduce_mean({name}) makes it one"
+            f"{name} must be a single number, but its shape is {tuple(shape)}; tf.reduce_mean({name}) gives one"
         )
     if not any(kind in str(getattr(dtype, "name", dtype)) for kind in ("float", "int")):
         raise TypeError(f"{name} must be a number, not of the type {getattr(dtype, 'name', dtype)}")
     if type(value).__name__ == "EagerTensor":
-        return lambda: float(value)  # it never changes, and reading it now might wait for a GPU
+        return lambda: float(value)  # it is immutable, and reading it now might wait for a GPU
     return _plain(value)
 
 

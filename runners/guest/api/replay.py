@@ -1,8 +1,8 @@
 """``lockstep.replay``: one all-reduce of the learner's own training, number by number.
 
-While it waits for its step, functions run op by op, so that tensors have values; TensorFlow's own reduction and its
-own update run, and are looked at on the way in and out. The numbers are believed only if they fit together: what was
-reduced must be the sum of what the replicas had, and it must be what the variable was updated with.
+While it waits for a step, functions run op by op, so that tensors have values. TensorFlow's own reduction and update
+run; their arguments and results are recorded. The numbers are shown only if they are consistent: the reduced value must
+be the sum of the replicas' gradients, and the variable must have been updated with it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """One value of a reduction: of each replica before, and after."""
+    """One reduced value: each replica's before, and the result."""
 
     operation: str
     algorithm: str
@@ -37,36 +37,36 @@ class _Reduced:
 
 
 class Replay:
-    """What ``replay`` returns; once the block is over it holds the numbers as arrays."""
+    """Returned by ``replay``; after the block it holds the numbers as arrays."""
 
     def __init__(self, variable: Any = None) -> None:
         if not (variable is None or isinstance(variable, str) or hasattr(variable, "assign")):
             raise TypeError(f"variable must be a name, as in 'dense/kernel', or a variable, not {variable!r}")
         self.variable: str | None = None
         self.gradients: list[np.ndarray[Any, Any]] = []
-        """Of each replica."""
+        """The gradient of each replica."""
         self.reduced: np.ndarray[Any, Any] | None = None
         self.before: np.ndarray[Any, Any] | None = None
         self.after: np.ndarray[Any, Any] | None = None
         self._wanted = variable
         self._reductions: list[_Reduced] = []
         self._names: dict[int, str] = {}
-        """Keras 3's names, by the identity of TensorFlow's variable."""
+        """Keras 3's variable names, by the ``id`` of the TensorFlow variable."""
         self._updated: dict[int, str] = {}
         self._taken: int = 0
-        """Reductions that an update has been found for; those behind are looked at first."""
+        """Reductions that an update was found for; later ones are tried first."""
         self._undo: list[Callable[[], None]] = []
         self._mismatch = ""
 
     def __enter__(self) -> Replay:
-        """Begin to wait for a step.
+        """Start waiting for a step.
 
         Raises:
-            ValueError: in a cluster, no process sees the gradients of all.
+            ValueError: this is a cluster, where no process sees all gradients.
         """
         if os.environ.get("TF_CONFIG"):
             raise ValueError(
-                "lockstep.replay needs all replicas in one process; in this cluster each process has its own. "
+                "lockstep.replay needs all replicas in one process, but in this cluster each process has its own. "
                 "Use MirroredStrategy on simulated GPUs for it, or lockstep.shards and lockstep.placement here."
             )
         eagerly = tf.config.functions_run_eagerly()
@@ -83,14 +83,14 @@ class Replay:
         """Stop waiting.
 
         Raises:
-            ValueError: the block has ended without an all-reduce of the variable; the message says why.
+            ValueError: the block ended without an all-reduce of the variable; the message says why.
         """
         self._stop()
         if kind is None and self.variable is None:
             raise ValueError(self._why_not())
 
     def _leave_out_warnings(self) -> None:
-        """TensorFlow says that ``tf.data`` keeps its functions, which nobody has asked."""
+        """Suppress TensorFlow's warning that ``tf.data`` functions are not run eagerly."""
         warnings.filterwarnings("ignore", message="Even though the `tf.config.experimental_run_functions_eagerly`")
         ours = warnings.filters[0]
         self._undo.append(lambda: _forget_filter(ours))
@@ -105,23 +105,23 @@ class Replay:
             return self._mismatch
         if not self._updated:
             return (
-                "lockstep.replay saw no all-reduce: train within the block, at least one step, with a strategy of more "
-                "than one replica and an optimizer of Keras"
+                "lockstep.replay saw no all-reduce: inside the block, train at least one step with a strategy of more "
+                "than one replica and a Keras optimizer"
             )
         names = list(self._updated.values())
         shown = ", ".join(names[:_NAMES_SHOWN]) + (" …" if len(names) > _NAMES_SHOWN else "")
-        return f"this step did not update a variable {self._wanted!r}; it updated: {shown}"
+        return f"this step did not update a variable named {self._wanted!r}; it updated: {shown}"
 
     # --- called by the hooks ------------------------------------------------------------------------------------------
 
     def see_names(self, original: Any, optimizer: Any, grads: Any, variables: Any, rate: Any) -> Any:
-        """Keras 3 updates these variables."""
+        """Note the names of the variables that Keras 3 updates."""
         for variable in variables:
             self._names[id(plain_variable(variable))] = name_of(variable)
         return original(optimizer, grads, variables, rate)
 
     def see_reduction(self, original: Any, ops: Any, reduce_op: Any, pairs: Any, options: Any = None) -> Any:
-        """Values are reduced: note those before and after."""
+        """Reduce values, and note them before and after."""
         pairs = list(pairs)
         results = original(ops, reduce_op, pairs, options)
         if tf.executing_eagerly():
@@ -136,11 +136,11 @@ class Replay:
     def see_update(
         self, original: Any, extended: Any, var: Any, fn: Any, args: Any = (), kwargs: Any = None, group: bool = True
     ) -> Any:
-        """A variable is updated: if it is the one that is waited for, show it, and stop waiting."""
+        """Update a variable; if it is the wanted one, show it and stop waiting."""
         one = self._reduction_of(var, args) if args and tf.executing_eagerly() else None
         if one is None:
             return original(extended, var, fn, args, kwargs, group)
-        if id(var) in self._updated:  # a second step has begun, and the first had not what was asked for
+        if id(var) in self._updated:  # a second step has begun, and the first did not update the wanted variable
             self._stop()
             return original(extended, var, fn, args, kwargs, group)
         name = self._updated[id(var)] = self._names.get(id(var)) or name_of(var)
@@ -152,7 +152,7 @@ class Replay:
         return result
 
     def _reduction_of(self, var: Any, args: Any) -> _Reduced | None:
-        """The reduction whose result the variable is updated with."""
+        """Find the reduction whose result the variable is updated with."""
         given = _components(args[0])
         order: list[int] = [*range(self._taken, len(self._reductions)), *range(self._taken)]
         found: int | None = next((i for i in order if _are_same(given, self._reductions[i].results)), None)
@@ -175,7 +175,7 @@ class Replay:
         after = _read(var)
         if not _fits(one.operation, gradients, reduced):
             self._mismatch = (
-                f"the gradients of the replicas do not make the one that {name} was updated with; nothing is shown"
+                f"the replicas' gradients do not add up to the one that {name} was updated with, so nothing is shown"
             )
             self._stop()
             return
@@ -200,15 +200,15 @@ def replay(variable: Any = None) -> Replay:
             train_step(next(batches))
         one.gradients, one.reduced, one.before, one.after
 
-    It shows the first step within the block that an optimizer of Keras makes; the steps after it run as always. That
-    step runs op by op instead of as a graph: it is slower, and random ops such as dropout draw other numbers than they
-    would have. It works with MirroredStrategy, a simulated TPU and CentralStorageStrategy.
+    It shows the first step of a Keras optimizer inside the block; later steps run as usual. That step runs op by op
+    instead of as a graph: it is slower, and random ops such as dropout draw different numbers. It works with
+    MirroredStrategy, a simulated TPU and CentralStorageStrategy.
 
     Args:
-        variable: whose gradient, by its name or the end of it, or the variable itself; None: the smallest one.
+        variable: the variable, its name, or the end of its name; None: the smallest variable.
 
     Raises:
-        ValueError: in a cluster; and at the end of the block, if there was no such all-reduce in it.
+        ValueError: this is a cluster, or, at the end of the block, it contained no such all-reduce.
     """
     return Replay(variable)
 
@@ -247,13 +247,13 @@ def _components(value: Any) -> tuple[Any, ...]:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    """A gradient as an array; sparse ones of embeddings too."""
+    """Convert a gradient to an array, even the sparse ones of embeddings."""
     array: np.ndarray[Any, Any] = tf.convert_to_tensor(value).numpy()
     return array
 
 
 def _read(variable: Any) -> np.ndarray[Any, Any]:
-    """The first copy of a variable."""
+    """Read the first copy of a variable."""
     array: np.ndarray[Any, Any] = np.array(_components(variable)[0].numpy())
     return array
 
@@ -279,7 +279,7 @@ def _fits(operation: str, gradients: list[np.ndarray[Any, Any]], reduced: np.nda
 
 
 def _smallest(reductions: list[_Reduced]) -> _Reduced:
-    """The last one of the fewest numbers, but more than one: there is little to see in one number."""
+    """The last one with the fewest numbers, but more than one: a single number shows little."""
     sizes = [int(np.prod(one.results[0].shape)) for one in reductions]
     several = [size for size in sizes if size > 1] or sizes
     return next(one for one, size in zip(reversed(reductions), reversed(sizes), strict=True) if size == min(several))
@@ -291,5 +291,5 @@ def _algorithm(ops: Any) -> str:
 
 
 def _no_advice(record: logging.LogRecord) -> bool:
-    """TensorFlow advises against running op by op, which is what is wanted here."""
+    """Filter out TensorFlow's advice against running op by op, which is intended here."""
     return "eagerly has significant overhead" not in record.getMessage()

@@ -22,17 +22,17 @@ def shards(data: Any, strategy: Any = None, batches: int = 1) -> None:
         lockstep.shards(dataset, strategy)
         lockstep.shards(next(iter(strategy.experimental_distribute_dataset(dataset))))
 
-    An example is shown by its number if the data set was numbered (`dataset.enumerate()` before `batch`), else by its
-    value, or the mean of its values; behind the arrow is its label. With several workers each one shows its own.
+    An example is shown by its number if the data set is numbered (`dataset.enumerate()` before `batch`), otherwise by
+    its value or the mean of its values; its label follows the arrow. With several workers, each shows its own examples.
 
     Args:
         data: a data set, a distributed one, an iterator (the batches shown are taken from it), or one batch of a
             distributed data set.
-        strategy: what distributes a plain data set; inside `strategy.scope()` it is known.
+        strategy: the strategy that distributes a plain data set; may be omitted inside `strategy.scope()`.
         batches: how many batches, 1 to 100.
 
     Raises:
-        TypeError, ValueError: an argument is not as it should be; the message names it.
+        TypeError, ValueError: an argument is invalid; the message names it.
     """
     if isinstance(batches, bool) or not isinstance(batches, int) or not 1 <= batches <= _MOST_BATCHES:
         raise ValueError(f"batches must be a whole number from 1 to {_MOST_BATCHES}, not {batches!r}")
@@ -63,7 +63,7 @@ def _batches(data: Any, strategy: Any, count: int) -> Iterator[Any]:
 def _distributed(data: Any, strategy: Any) -> Any:
     if not tf.distribute.has_strategy() and strategy is tf.distribute.get_strategy():
         raise TypeError(
-            "strategy is missing: lockstep.shards(dataset, strategy) shows what it makes of a plain data set"
+            "strategy is missing: to show how a plain data set is distributed, call lockstep.shards(dataset, strategy)"
         )
     if getattr(strategy, "_should_use_with_coordinator", False):
         raise ValueError(
@@ -74,7 +74,7 @@ def _distributed(data: Any, strategy: Any) -> Any:
 
 
 def _is_batch(data: Any) -> bool:
-    """Whether this is what an iterator gives: tensors or values of replicas, in a structure."""
+    """Whether this is an element of an iterator: a structure of tensors or per-replica values."""
     return all(tf.is_tensor(leaf) or hasattr(leaf, "values") for leaf in _leaves(data)) and not hasattr(
         data, "__next__"
     )
@@ -120,14 +120,14 @@ def _of_replica(batch: Any, replica: int) -> Any:
 
 
 def _size(first: Any) -> int:
-    """Examples in a replica's batch; a batch of nothing is what is left for a replica at the end of a data set."""
+    """The number of examples in a replica's batch, which may be empty at the end of a data set."""
     return int(first.shape[0]) if len(first.shape) else 1
 
 
 def _examples(batch: Any, most: int) -> list[str]:
     number, content = None, batch
     if isinstance(batch, tuple) and len(batch) == 2 and isinstance(batch[1], tuple | Mapping):
-        number, content = batch  # the data set was numbered
+        number, content = batch  # the data set is numbered
     label = content[1] if isinstance(content, tuple) and len(content) > 1 and tf.is_tensor(content[1]) else None
     what = _leaves(content)[0]
     texts = []
@@ -139,7 +139,7 @@ def _examples(batch: Any, most: int) -> list[str]:
 
 
 def _is_single(tensor: Any) -> bool:
-    """Whether each example has one value."""
+    """Whether each example is a single value."""
     return all(size == 1 for size in tensor.shape[1:])
 
 
@@ -154,7 +154,7 @@ def _text(tensor: Any, i: int) -> str:
 
 
 def _lane(strategy: Any) -> str:
-    """The names of this process's replicas, with a place for their numbers."""
+    """The lane of this process's replicas, as a template with a placeholder for the number."""
     resolver = getattr(strategy, "cluster_resolver", None) if os.environ.get("TF_CONFIG") else None
     if resolver is None or getattr(resolver, "task_type", None) not in ("worker", "chief"):
         return "replica {}"

@@ -1,6 +1,6 @@
-"""Where the processes of a cluster find each other: ports of the sandbox's own loopback, and ``TF_CONFIG``.
+"""How the processes of a cluster find each other: ports on the sandbox's own loopback, and ``TF_CONFIG``.
 
-Pure but for ``free_ports``; no TensorFlow here.
+Pure except for ``free_ports``; no TensorFlow here.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from runners.wire.topology import Task, Topology
 
 HOST = "127.0.0.1"
 _PORTS = range(20_001, 30_000)
-"""Below those that the system hands out by itself: a port stays free until its task listens, maybe much later."""
+"""Below the system's ephemeral ports, so that a port stays free until its task listens, maybe much later."""
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """As many ports as asked for on which nobody listens."""
+    """Find ``count`` ports on which nobody listens."""
     return tuple(port for _, port in zip(range(count), _free(), strict=False))
 
 
 def address(port: int) -> str:
-    """How TensorFlow writes where a task listens."""
+    """The address of a task, as TensorFlow writes it."""
     return f"{HOST}:{port}"
 
 
 def tf_config(topology: Topology, ports: Sequence[int], number: int) -> str:
-    """What ``TF_CONFIG`` says to the task at place ``number`` of ``topology.tasks``; ``ports`` are in that order.
+    """The ``TF_CONFIG`` of the task at index ``number`` in ``topology.tasks``; ``ports`` are in that order.
 
     The evaluator is not part of the training cluster: only its own TF_CONFIG mentions it.
     """
@@ -40,7 +40,7 @@ def tf_config(topology: Topology, ports: Sequence[int], number: int) -> str:
 
 
 def serves(topology: Topology, task: Task) -> bool:
-    """Whether a task only serves a coordinator, and runs no cell."""
+    """Whether a task only serves a coordinator and runs no cells."""
     return topology.kind == "ps" and task.role in ("worker", "ps")
 
 

@@ -17,7 +17,7 @@ def pick_unused_port() -> int:
 
 
 def install() -> None:
-    """Have ``import portpicker`` find this, unless the real one is installed."""
+    """Make ``import portpicker`` find this module, unless the real one is installed."""
     if importlib.util.find_spec("portpicker") is None:
         module = ModuleType("portpicker", __doc__)
         module.pick_unused_port = pick_unused_port  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """A page of memory that all processes of a session share: what each is doing, and its pending failure.
 
 PID 1 creates it before it forks. Every process can write all of it, learner code included, so PID 1 does not trust it:
-it reads only a step, an action and a state, and the state only to pass it on.
+it reads only a step, an action and a status, and only passes the status on.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class ProcessStatus(IntEnum):
 
 
 class ProcessActivity(IntEnum):
-    """What a process says that it is doing."""
+    """What a process reports that it is doing."""
 
     nothing = 0
     cell = 1
     waiting = 2
-    """For another process, inside TensorFlow."""
+    """Waiting for another process, inside TensorFlow."""
     serving = 3
-    """Others, in a cell that says ``server.join()``."""
+    """Serving others, in a cell that calls ``server.join()``."""
 
 
 class FailureAction(IntEnum):
-    """What may await a process at a step."""
+    """The failures that may be pending for a process at a step."""
 
     kill = 1
     pause = 2
@@ -45,7 +45,7 @@ class FailureAction(IntEnum):
 
 
 class SharedState:
-    """One slot for each task of the cluster, by its place in ``Topology.tasks``."""
+    """One slot for each task of the cluster, by its index in ``Topology.tasks``."""
 
     def __init__(self, tasks: int) -> None:
         self._page = mmap.mmap(-1, max(1, tasks) * _SLOT)  # shared with children, belongs to no file
@@ -54,7 +54,7 @@ class SharedState:
             self.begin(task)
 
     def begin(self, task: int) -> None:
-        """A fresh process takes this place; how the one before ended is still to be read."""
+        """Reset the slot for a new process; the exit status of the previous one stays."""
         self.set_step(task, _NONE)
         self.take_failure(task)
         self.set_status(task, ProcessStatus.starting)
@@ -67,16 +67,16 @@ class SharedState:
         return int(self._read("q", task, _STEP))
 
     def set_step(self, task: int, step: int) -> None:
-        """Say that it has reached ``step``."""
+        """Report that it has reached ``step``."""
         self._write("q", task, _STEP, step)
 
     def status(self, task: int) -> ProcessStatus:
-        """What PID 1 has done with it."""
+        """Its status, as PID 1 has set it."""
         value = int(self._read("b", task, _STATUS))
         return ProcessStatus(value) if 0 <= value < len(ProcessStatus) else ProcessStatus.running
 
     def set_status(self, task: int, status: ProcessStatus) -> None:
-        """Only PID 1 calls this."""
+        """Set it; only PID 1 calls this."""
         self._write("b", task, _STATUS, status)
 
     def work(self, task: int) -> ProcessActivity:
@@ -85,27 +85,27 @@ class SharedState:
         return ProcessActivity(value) if 0 <= value < len(ProcessActivity) else ProcessActivity.nothing
 
     def set_work(self, task: int, work: ProcessActivity) -> None:
-        """Say what it is doing."""
+        """Report what it is doing."""
         self._write("b", task, _WORK, work)
 
     def arrived(self, task: int) -> int:
-        """How often it has come to where all who train together meet."""
+        """How often it has arrived at the rendezvous of the processes that train together."""
         return int(self._read("q", task, _CAME))
 
     def arrive(self, task: int) -> int:
-        """Say that it has come there once more; returns how often now."""
+        """Count one more arrival at the rendezvous; returns how many there have been."""
         return self._count(task, _CAME)
 
     def withdraw(self, task: int) -> None:
-        """Say that it came in vain: it does not count."""
+        """Take back an arrival that did not lead to a connection."""
         self._count(task, _CAME, -1)
 
     def ready(self, task: int) -> int:
-        """How often it was connected to those who had come."""
+        """How often it was connected to the others after a rendezvous."""
         return int(self._read("q", task, _READY))
 
     def be_ready(self, task: int) -> None:
-        """Say that it is connected."""
+        """Count one more connection."""
         self._count(task, _READY)
 
     def interrupts(self, task: int) -> int:
@@ -117,14 +117,14 @@ class SharedState:
         self._count(task, _INTERRUPTS)
 
     def exit_status(self, task: int) -> int:
-        """How the last process in this place to end did, negative for a signal; 0 also before one has ended.
+        """The exit status of the last process in this slot that ended, negative for a signal; 0 if none has ended.
 
-        It stays while the next one lives: the kernel may ask only then how the one before ended.
+        It stays while the next process lives, because the kernel may ask for it only then.
         """
         return int(self._read("h", task, _EXIT))
 
     def set_exit_status(self, task: int, status: int) -> None:
-        """Only PID 1 calls this."""
+        """Set it; only PID 1 calls this."""
         self._write("h", task, _EXIT, status)
 
     def failure_at(self, task: int) -> int:
@@ -132,12 +132,12 @@ class SharedState:
         return int(self._read("q", task, _FAULT_STEP))
 
     def await_step(self, task: int, step: int, action: FailureAction) -> None:
-        """Have ``action`` wait until the task reaches ``step``; it replaces the one before."""
+        """Make ``action`` pending until the task reaches ``step``; replaces an earlier one."""
         self._write("b", task, _FAULT, action)
         self._write("q", task, _FAULT_STEP, step)
 
     def take_failure(self, task: int) -> FailureAction | None:
-        """Take the pending failure, so that it happens only once."""
+        """Take the pending failure away, so that it happens only once."""
         value, at = int(self._read("b", task, _FAULT)), self.failure_at(task)
         self._write("q", task, _FAULT_STEP, _NONE)
         return FailureAction(value) if at != _NONE and 1 <= value <= len(FailureAction) else None

@@ -1,4 +1,4 @@
-"""What a process of a cluster is given by PID 1: which task it is, where the others are, and how to ask for things."""
+"""What PID 1 gives to each process of a cluster: its task, the others' addresses, and a socket for commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_COMMAND_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """One task's place in its cluster.
+    """One task of a cluster, and how it reaches the others.
 
     Attributes:
-        number: its place in ``topology.tasks``; 0 is the learner's kernel.
+        number: its index in ``topology.tasks``; 0 is the learner's kernel.
         ports: of all tasks, in that order.
         board: see ``shared_state``.
-        wishes: takes what PID 1 shall do, a JSON object of at most LONGEST_WISH bytes a packet.
+        wishes: takes commands for PID 1, each a JSON object of at most LONGEST_WISH bytes in one packet.
         nonce: see ``lanes``.
     """
 
@@ -43,13 +43,13 @@ class TaskContext:
         os.environ["TF_CONFIG"] = endpoints.tf_config(self.topology, self.ports, self.number)
 
     def address_of(self, number: int) -> str:
-        """Where a task listens, once its program has it listen."""
+        """The address on which a task listens once its program starts a server."""
         return endpoints.address(self.ports[number])
 
     def send_command(self, task: str, action: str, at_step: int | None = None, *, reached: bool = False) -> None:
-        """Ask PID 1 to do something to a task, or, if ``reached``, what it was to do at a step that has come now.
+        """Ask PID 1 to do ``action`` to a task, or, if ``reached``, to do what was pending for the step just reached.
 
-        What makes no sense PID 1 drops.
+        PID 1 ignores invalid commands.
         """
         word = {"task": task, "action": action, "at_step": at_step, "reached": reached}
         self.commands.send(json.dumps(word).encode())
@@ -59,11 +59,11 @@ _place: TaskContext | None = None
 
 
 def set_context(place: TaskContext | None) -> None:
-    """Note this process's own place."""
+    """Set this process's context."""
     global _place
     _place = place
 
 
 def current_context() -> TaskContext | None:
-    """This process's place; None where there is no cluster."""
+    """This process's context; None if there is no cluster."""
     return _place

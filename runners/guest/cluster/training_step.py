@@ -1,4 +1,4 @@
-"""The step that this process's training has reached: what ``at_step`` of an injected failure waits for.
+"""Tracks the step that this process's training has reached, for injected failures with ``at_step``.
 
 The hooks of ``fit`` and ``lockstep.log`` call ``reached``; it costs less than a microsecond.
 """
@@ -15,19 +15,19 @@ _carry_out: Callable[[FailureAction], None] | None = None
 
 
 def attach(board: SharedState, task: int, carry_out: Callable[[FailureAction], None]) -> None:
-    """Be the ``task``th process of a cluster; ``apply_pending`` does to it what awaited it."""
+    """Become process number ``task`` of a cluster; ``carry_out`` applies a failure that was pending for a step."""
     global _board, _task, _carry_out
     _board, _task, _carry_out = board, task, carry_out
 
 
 def reset() -> None:
-    """A run begins or ends: no step of it is reached yet, and none of the one before counts any more."""
+    """Forget the step: a run begins or ends."""
     if _board is not None:
         _board.set_step(_task, -1)
 
 
 def reached(step: int) -> None:
-    """Say that step ``step`` of the training begins or is done, counted as the learner counts. Any thread may."""
+    """Report that training has reached ``step``, counted as the learner counts. Any thread may call this."""
     if _board is None or _carry_out is None:
         return
     _board.set_step(_task, max(0, min(int(step), 2**62)))

@@ -1,7 +1,7 @@
-"""The processes of a cluster as PID 1 holds them: it forks them, does to them what is wished, and knows how they are.
+"""Manages the processes of a cluster in PID 1: forks them, carries out commands on them, and tracks their state.
 
-What it reads from a wish or from the board may be a lie of the learner's program, which owns all these processes; the
-worst it can do is what it may do anyway: end, stop and restart them.
+Commands and the shared state may be forged by the learner's program, which owns all these processes. The worst it can
+do with them is what it may do anyway: end, pause and restart its own processes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from runners.guest.runtime import worker
 from runners.wire.topology import Topology
 
 _STOPPED_S, _GOING_S = 0.09, 0.01
-"""A slow process has a tenth of the time."""
+"""A slow process gets a tenth of the time."""
 _MOST_STEP = 1_000_000_000
 _TELL_S = 0.1
 _LOOK_S = 1.0
-"""How often a learner who waits for a step of a process sees its progress, in seconds."""
+"""How often a learner sees the progress of a process that has a pending failure, in seconds."""
 
 Fork = Callable[[Callable[[], None], int], int]
-"""Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
+"""Forks a child that calls this and exits; on failure it writes to the descriptor. Returns its process ID."""
 
 
 class ClusterManager:
-    """The tasks of one start of a cluster; the first of them, the kernel, is not forked here.
+    """The processes of one start of a cluster; the first of them, the kernel, is not forked here.
 
     Args:
-        topology: what they are.
+        topology: the cluster.
         fork: see ``Fork``.
-        tell: told of every change, with ``members``.
+        tell: called with ``members`` after every change.
     """
 
     def __init__(self, topology: Topology, fork: Fork, tell: Callable[[list[dict[str, Any]]], None]) -> None:
@@ -50,10 +50,10 @@ class ClusterManager:
         self._ports = endpoints.free_ports(len(topology.tasks))
         self._nonce = secrets.token_hex(4)
         self._pids: dict[int, int] = {}
-        """The number of each living process by its task's."""
+        """The process ID of each living process by its task's number."""
         self._slow: set[int] = set()
         self._scheduled: dict[int, tuple[str, int]] = {}
-        """What is to be done to a task at which step. Only PID 1 knows it for sure: the board can be scribbled on."""
+        """The pending action and its step, by task. Kept here because learners' code can overwrite the shared state."""
         self._told_steps: list[int] = []
         self._toggle_at = 0.0
         self._stopped = False
@@ -65,18 +65,18 @@ class ClusterManager:
             end.setblocking(False)
 
     def place(self, number: int) -> TaskContext:
-        """What the process of a task is given."""
+        """The context for a task's process."""
         return TaskContext(self._topology, number, self._ports, self._state, self._commands_in, self._nonce)
 
     def leave_in_child(self, kernel: bool) -> None:
-        """Close, in a child, what only PID 1 may have; a child that is not the kernel gets no news."""
+        """Close, in a child, the descriptors that only PID 1 may have and, unless it is the kernel, the news socket."""
         self.commands.close()
         self._news.close()
         if not kernel:
             self.kernels_news.close()
 
     def begin(self, kernel: int) -> None:
-        """The kernel is there, as process ``kernel``: start the others."""
+        """Start the other processes; ``kernel`` is the kernel's process ID."""
         self.kernels_news.close()
         self._joined(0, kernel)
         for number in range(1, len(self._topology.tasks)):
@@ -84,7 +84,7 @@ class ClusterManager:
         self._tell(self.members())
 
     def close(self) -> None:
-        """Every process is gone."""
+        """Release everything: every process has ended."""
         for end in (self.commands, self._commands_in, self._news, self.kernels_news):
             end.close()
         self._tell([])
@@ -106,7 +106,7 @@ class ClusterManager:
         }
 
     def interrupt(self) -> None:
-        """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
+        """Send SIGINT to all processes but the kernel; paused ones are resumed first, or they would not get it."""
         for number, pid in self._pids.items():
             self._let_go_on(number)
             self._state.interrupt(number)
@@ -115,7 +115,7 @@ class ClusterManager:
         self._changed = True
 
     def ended(self, pid: int, status: int) -> None:
-        """The process ``pid`` was reaped."""
+        """Note that the process ``pid`` was reaped."""
         for number, own in list(self._pids.items()):
             if own == pid:
                 del self._pids[number]
@@ -126,7 +126,7 @@ class ClusterManager:
                 self._changed = True
 
     def read_commands(self) -> None:
-        """Read one command."""
+        """Read one command and carry it out."""
         try:
             data = self.commands.recv(MAX_COMMAND_BYTES)
             command = json.loads(data)
@@ -140,17 +140,17 @@ class ClusterManager:
             self.apply(command.get("task"), command.get("action"), command.get("at_step"))
 
     def apply(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
-        """Do ``action`` to the task of that lane, or have it wait for a step; what makes no sense is not done.
+        """Do ``action`` to the task of that lane, or make it pending for a step; invalid commands are ignored.
 
         Args:
             task: a lane.
             action: one of ``protocol.InjectedFailure``.
             at_step: the step to wait for; None: now.
-            late: do it now where that step is behind the task already.
+            late: do it now if the task is already past that step.
 
         Returns:
-            ``done``, ``scheduled``, ``passed`` (the step is behind it, nothing was done), ``not-scheduled`` (there was
-            nothing to cancel: it has come to its step, or was canceled before), or ``nonsense``.
+            ``done``, ``scheduled``, ``passed`` (the task is past the step, nothing was done), ``not-scheduled`` (there
+            was nothing to cancel: the action was carried out or canceled before), or ``nonsense``.
         """
         number = self._number(task)
         waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
@@ -166,13 +166,13 @@ class ClusterManager:
                 return "scheduled"
             if not late:
                 return "passed"
-        if action == self._scheduled.get(number, ("",))[0]:  # it is not to be done a second time
+        if action == self._scheduled.get(number, ("",))[0]:  # do not do it a second time
             self._cancel(number)
         self._apply_now(number, action)
         return "done"
 
     def report(self) -> None:
-        """Tell of the members as they are, at once: somebody waits for it."""
+        """Report the members immediately, because somebody waits for it."""
         self._changed, self._told_at = False, time.monotonic()
         self._tell(self.members())
 
@@ -180,7 +180,7 @@ class ClusterManager:
         return next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
 
     def _reached(self, task: Any, action: Any) -> None:
-        """A process says that it is at its step. It continues if that failure was canceled meanwhile."""
+        """A process reports that it is at its step. It continues if that failure was canceled meanwhile."""
         number = self._number(task)
         if number is None or number not in self._scheduled:
             return
@@ -191,7 +191,7 @@ class ClusterManager:
             self._changed = True
 
     def _cancel(self, number: int) -> bool:
-        """Forget what is to be done to it; whether there was anything. Once PID 1 has, it is not done any more."""
+        """Cancel its pending action; returns whether there was one. From then on it is certain not to happen."""
         self._state.take_failure(number)
         return self._scheduled.pop(number, None) is not None
 
@@ -216,11 +216,11 @@ class ClusterManager:
             case "restart" if number and pid is None:
                 try:
                     self._start(number)
-                except OSError:  # the session has as many processes as it may have
+                except OSError:  # the session is at its process limit
                     self._state.set_status(number, ProcessStatus.ended)
 
     def tick(self) -> float | None:
-        """Do what it is time for; returns seconds until there is more to do, None for never.
+        """Do what is due; returns the seconds until more is due, None for never.
 
         The supervisor gets at most ten updates a second: a program may cause thousands.
         """
@@ -238,7 +238,7 @@ class ClusterManager:
         return min(waits, default=None)
 
     def _turn_s(self, now: float) -> float:
-        """Stop the slow ones, or let them go on, when it is time; returns seconds until it is again."""
+        """Stop or continue the slow processes when due; returns the seconds until the next turn."""
         if now >= self._toggle_at:
             self._stopped = not self._stopped
             self._toggle_at = now + (_STOPPED_S if self._stopped else _GOING_S)
@@ -262,7 +262,7 @@ class ClusterManager:
             self.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _start(self, number: int) -> None:
-        """Fork a task's process, and hand the kernel its ends of what leads to it. Raises OSError: none can be had."""
+        """Fork a task's process and pass the kernel its ends of the link and pipes. Raises OSError if that fails."""
         self._cancel(number)
         self._state.begin(number)
         with contextlib.ExitStack() as ours:

@@ -1,4 +1,4 @@
-"""PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
+"""PID 1 of a sandbox: keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
 
 A restart is therefore a fork, never an import; so is each further process of a cluster (see ``cluster_manager``). Only
 in a session with a real TPU does each kernel import TensorFlow itself. PID 1 never does: the imports of this module
@@ -10,16 +10,15 @@ over its control socket, one JSON object per packet:
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
                           {"op": "fault", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
-                                          of a crash, what Python's faulthandler (or an impostor) wrote
+                                          after a crash, what Python's faulthandler (or learners' code) wrote
                           {"members": [{…}, …]}    of a cluster, as ``protocol.ClusterMember``, whenever one changes
-                          {"fault": N, "result": …}    what became of it (``ClusterManager.do``), after the
-                                          members as they are then
-                          {"failed": …}   a kernel did not come up, and why
-                          {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
-                                          memory; and for each what is left there, in bytes and in inodes
+                          {"fault": N, "result": …}    its result (``ClusterManager.do``), after the updated members
+                          {"failed": …}   a kernel did not start, and why
+                          {"files": N, "left": [[B, I], …]}    bytes in the sandbox's own folders, which live in
+                                          memory, and for each what is left there, in bytes and in inodes
 
-A kernel has ended only once PID 1 has said so: then nothing that was in the sandbox is left, and what the kernel
-printed is in its journal (see ``runners.wire.journal``).
+A kernel has ended only once PID 1 has said so: by then every process in the sandbox is gone, and everything that the
+kernel printed is in its journal (see ``runners.wire.journal``).
 
 When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
 """
@@ -58,10 +57,10 @@ class Init:
     """The loop of PID 1.
 
     Args:
-        control: the supervisor's end is trusted.
+        control: the socket to the supervisor, which is trusted.
         listeners: bound Unix sockets for the kernel's channels, in the order of ``kernel_app.CHANNELS``.
-        printed: the memory of ``runners.wire.journal``; closed here.
-        first: what each kernel begins with.
+        printed: the descriptor of the memory of ``runners.wire.journal``; closed here.
+        first: called at the start of each kernel.
     """
 
     def __init__(self, control: socket.socket, printed: int, listeners: list[int], first: Callable[[], None]) -> None:
@@ -73,9 +72,9 @@ class Init:
         self._number = 0
         self._complaint: int | None = None
         self._cluster: ClusterManager | None = None
-        """Where the machine is a cluster: its processes."""
+        """The processes of the cluster, if the machine is one."""
         self._wakeup = socket.socketpair()
-        """Rung by the end of a child."""
+        """Readable when a child has ended."""
 
     def serve(self) -> None:
         """Carry out commands until the supervisor closes the control socket."""
@@ -145,7 +144,7 @@ class Init:
             kernel = kernel_app.prepare_kernel(
                 self._listeners, command["topology"], key, printed, keyboard, place, news
             )
-            faulthandler.enable(complain)  # nothing else is left to say how it crashed
+            faulthandler.enable(complain)  # nothing else can report how it crashed
             kernel.start()
 
         self._kernel = self._fork(be_kernel, complain)
@@ -169,7 +168,8 @@ class Init:
         return self._fork(without_a_client, complain)
 
     def _fork(self, work: Callable[[], None], complain: int) -> int:
-        """A child that does ``work`` and ends; it writes why to ``complain`` if it cannot. Returns its number."""
+        """Fork a child that does ``work`` and exits; on failure it writes why to ``complain``. Returns its process
+        ID."""
         pid = os.fork()
         if pid:
             return pid
@@ -177,7 +177,7 @@ class Init:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for end in (*self._wakeup, self._control):
-                end.close()  # who held one could speak for PID 1, or keep the end of a kernel secret
+                end.close()  # a child that held one could impersonate PID 1, or hide the end of a kernel
             os.setsid()
             linux.set_dumpable(True)
             with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ class Init:
             os._exit(1)
 
     def _end_all(self) -> None:
-        """Kill everything in the sandbox but PID 1, wait until it is gone, and say so if a kernel was in it."""
+        """Kill everything in the sandbox but PID 1, wait until it is gone, and report it if that included a kernel."""
         had_kernel, self._kernel = self._kernel is not None, None
         self._read_last_words()
         self._kill_all()
@@ -220,7 +220,7 @@ class Init:
                 if pid == self._kernel:
                     self._kernel = None
                     exited, words = os.waitstatus_to_exitcode(status), self._read_last_words()
-                    self._kill_all()  # what it left behind holds its channels and pipes open
+                    self._kill_all()  # processes it left behind hold its channels and pipes open
                     if words and exited >= 0:
                         self._tell({"failed": words[-_LONGEST_COMPLAINT:]})
                     self._tell_exit(exited, words if exited < 0 else "")
@@ -228,7 +228,7 @@ class Init:
                     self._cluster.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _read_last_words(self) -> str:
-        """What a kernel wrote that did not come up, or crashed; it may be the learner's words."""
+        """Read what a kernel wrote that did not start or that crashed; learners' code may have written it."""
         if self._complaint is None:
             return ""
         try:
@@ -250,9 +250,9 @@ class Init:
 
 
 class KernelOutput:
-    """What kernels print, as PID 1 holds it: the journals, and the pipes that standard output and error lead into.
+    """What kernels print, as PID 1 holds it: the journals, and the pipes of standard output and error.
 
-    The read ends stay open here, so that what is in a pipe outlives the kernel.
+    The read ends stay open here, so that the content of a pipe outlives the kernel.
     """
 
     def __init__(self, memory: int) -> None:
@@ -262,27 +262,27 @@ class KernelOutput:
 
     @property
     def streams(self) -> dict[str, OutputStream]:
-        """Of the kernel that is about to start, by name."""
+        """The streams of the kernel that is about to start, by name."""
         return {name: OutputStream(self._journals[name], *ends) for name, ends in self._pipes.items()}
 
     def begin(self) -> None:
-        """Another kernel is about to start."""
+        """Prepare for another kernel."""
         for name, own in self._journals.items():
             own.begin()
             self._pipes[name] = os.pipe()
 
     def close_write_ends(self) -> None:
-        """The kernel has them now."""
+        """Close them here: the kernel has them now."""
         for _, write_end in self._pipes.values():
             os.close(write_end)
 
     def close_read_ends(self) -> None:
-        """In a child that is not the kernel."""
+        """Close them in a child that is not the kernel."""
         for read_end, _ in self._pipes.values():
             os.close(read_end)
 
     def settle(self) -> None:
-        """The kernel has ended, and everything else: write what is left in its pipes."""
+        """Write what is left in the pipes to the journals, after every process has ended."""
         for name, (read_end, _) in self._pipes.items():
             self._journals[name].settle(read_end)
             os.close(read_end)
@@ -290,7 +290,7 @@ class KernelOutput:
 
 
 def printable(words: bytes) -> str:
-    """``words`` as lines of printable ASCII, which fit in a packet as JSON; of many the beginning and the end."""
+    """Turn ``words`` into lines of printable ASCII that fit in a packet as JSON; cuts the middle of long ones."""
     text = "".join(c if c == "\n" or " " <= c <= "~" else "?" for c in words.decode("ascii", "replace"))
     if len(text) <= _LONGEST_TRACE:
         return text
@@ -298,7 +298,7 @@ def printable(words: bytes) -> str:
 
 
 def _forget_the_hosts_output() -> None:
-    """Descriptors 0 to 2 still lead to the supervisor's log: nothing inside may write there."""
+    """Redirect descriptors 0 to 2, which still lead to the supervisor's log: nothing inside may write there."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)

@@ -1,8 +1,8 @@
-"""Whose output a piece of text is: a process of the cluster, and in it a replica.
+"""Attributes text to a lane: a process of the cluster, and a replica in it.
 
-A replica's text is marked where it is printed, ``tf.print`` while its function is traced and ``print`` in its thread,
-and the marks are taken out again where text leaves the kernel. A mark holds a number that each session draws anew, so
-so no text has one by chance; forging one only shows a program's own text in another lane.
+A replica's text is tagged where it is printed, ``tf.print`` while its function is traced and ``print`` in its thread,
+and the tags are removed where text leaves the kernel. A tag contains a random number that is new for each session, so
+no text contains one by chance. A program that forges one only shows its own text in another lane.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _task: str | None = None
 
 
 def set_lane(nonce: str, task: str | None) -> None:
-    """Choose the session's number, and the lane of this process: None outside of a cluster."""
+    """Set the session's random number, and the lane of this process (None outside a cluster)."""
     global _nonce, _task
     _nonce, _task = nonce, task
 
 
 def nonce() -> str:
-    """The number in this session's marks."""
+    """The random number in this session's tags."""
     return _nonce
 
 
@@ -37,12 +37,12 @@ def lane(replica: int | None) -> str | None:
 
 
 def splitter() -> replica_tags.TagSplitter:
-    """Takes this session's marks out of a stream of text."""
+    """A splitter that takes this session's tags out of a stream of text."""
     return replica_tags.TagSplitter(_nonce)
 
 
 def current_replica() -> int | None:
-    """The replica whose function the calling thread runs or traces; None if there is but one in this process."""
+    """The replica whose function the calling thread runs or traces; None if this process has only one."""
     thread = threading.current_thread()
     if isinstance(thread, mirrored_run._MirroredReplicaThread) and len(thread.devices) > 1:
         return int(thread.replica_id_in_sync_group)
@@ -50,13 +50,13 @@ def current_replica() -> int | None:
 
 
 def tag_text(text: str) -> str:
-    """``text`` with the marks of the replica that prints it, if one does."""
+    """``text`` with the tags of the replica that prints it, if one does."""
     tags = current_tags() if text else None
     return text if tags is None else f"{tags[0]}{text}{tags[1]}"
 
 
 def current_tags() -> tuple[str, str] | None:
-    """What comes before and after text of the calling thread's replica; None where no replica needs to be named."""
+    """The tags before and after text of the calling thread's replica; None if no replica needs to be named."""
     replica = current_replica()
     if replica is None or not _nonce:
         return None
@@ -64,7 +64,7 @@ def current_tags() -> tuple[str, str] | None:
 
 
 def tag_messages(session: Any) -> None:
-    """Have all output that a session of Jupyter's sends name this process's lane, unless it names another."""
+    """Make all output that a Jupyter session sends name this process's lane, unless it names another."""
     send = session.send
 
     def send_in_lane(stream: Any, msg_or_type: Any, *args: Any, metadata: Any = None, **kwargs: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Numbers of a training in lines that a program prints: ``Epoch 3, Loss: 0.28, Accuracy: 89.4``. Pure.
+"""Parses training metrics in printed lines, such as ``Epoch 3, Loss: 0.28, Accuracy: 89.4``. Pure.
 
-A number counts as a metric if it has a name, ``loss: 0.3`` or ``loss = 0.3``; names that everybody gives to metrics
-need no sign, ``loss 0.3``. Times do not count: those of simulated devices say nothing. Neither does a value that is
-part of something longer, such as a version, a range, a fraction or a comparison, nor a name that a line says twice with
-two values. A line with numbers in a row, as in a table or a list of losses, says nothing at all.
+A number counts as a metric if it has a name, ``loss: 0.3`` or ``loss = 0.3``; common names of metrics need no sign,
+``loss 0.3``. Times do not count: those of simulated devices mean nothing. Neither does a value that is part of
+something longer, such as a version, a range, a fraction or a comparison, nor a name that a line repeats with another
+value. A line with several numbers in a row, as in a table or a list of losses, has no metrics.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 
 MAX_LINE = 400
-"""Characters; a longer line is no line of metrics."""
+"""Characters; a longer line has no metrics."""
 
 _MOST_VALUES = 12
 _LARGEST_STEP = 10**12
 _KERAS_ITSELF = ("━", "==", "/step", "/epoch", "\b")
-"""Its progress bar says what ``fit`` has reported already."""
+"""Keras's progress bar, whose numbers ``fit`` has already reported."""
 _LEFT_OUT = re.compile(
     r"\x1b\[[0-9;]{0,20}m"  # colors
-    r"|^[IWEF][0-9]{4} [0-9:.]{8,20} +[0-9]{1,10} [\w./-]{1,60}:[0-9]{1,6}\] "  # what absl puts before a line
+    r"|^[IWEF][0-9]{4} [0-9:.]{8,20} +[0-9]{1,10} [\w./-]{1,60}:[0-9]{1,6}\] "  # the prefix that absl adds to a line
     r"|^\[?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ])?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?\]?[\s:-]{1,3}"
 )
 _TENSOR = re.compile(r"tf\.Tensor\(([^,()]+), shape=\(\), dtype=\w+\)")
@@ -34,9 +34,9 @@ _COUNT = re.compile(
     r"[ :=#\[]*([0-9][0-9,]*)(?![0-9,]*[.]?[0-9])(?: ?(?:/|of) ?([0-9]+))?\]?(?![\w%])",
     re.IGNORECASE,
 )
-"""An epoch, a batch or a step, and of how many."""
+"""An epoch, batch or step, and the total."""
 _TITLE = re.compile(r"\W*(?:\w+ )?epoch\b", re.IGNORECASE)
-"""How a line begins that says only which epoch comes next."""
+"""The start of a line that only announces an epoch."""
 _NOT_METRICS = (
     r"times?|took|eta|elapsed|duration|speed|throughput|seconds?|secs?|s|ms|min|minutes|hours|h|steps|epochs|batches"
     r"|iterations|calls|updates|examples|samples|images|tokens|bytes|[kmg]ib|size|seed|shape|rank|port|workers?"
@@ -55,13 +55,13 @@ _VALUE = re.compile(
 )
 _KNOWN = re.compile(r"loss|acc|accuracy|mae|mse|rmse|auc|precision|recall|f1|perplexity|error|cost|reward|lr", re.ASCII)
 _NEEDS_A_SIGN = {"error", "cost"}
-"""These name other things too: ``error 404`` is no metric, ``error: 0.1`` is."""
+"""Ambiguous names: ``error: 0.1`` is a metric, ``error 404`` is not."""
 _LINK = re.compile(r"at|after|for|over|of|in|is|was|the|end|and|finished|to|epoch|step|batch|iteration")
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedMetrics:
-    """What one line says. ``epoch`` and ``step`` as it counts them; ``steps`` is how many steps an epoch has."""
+    """The metrics of one line. ``epoch`` and ``step`` as it counts them; ``steps`` is how many an epoch has."""
 
     values: dict[str, float]
     epoch: int | None = None
@@ -70,7 +70,7 @@ class ParsedMetrics:
 
 
 def parse_metrics(line: str) -> ParsedMetrics | None:
-    """Read one line, without its end; None if it says nothing of a training."""
+    """Parse one line, without its line ending; None if it has no metrics."""
     if not 4 < len(line) <= MAX_LINE or any(sign in line for sign in _KERAS_ITSELF):
         return None
     plain = " ".join(_ASIDE.sub("", _TENSOR.sub(r"\1", _LEFT_OUT.sub("", line))).split())
@@ -95,7 +95,7 @@ def parse_metrics(line: str) -> ParsedMetrics | None:
 
 
 def _values(text: str, *, counted: bool) -> dict[str, float]:
-    """The metrics by name. Where the line counts nothing, only names that everybody gives to metrics count."""
+    """The metrics by name. If the line names no epoch or step, only common names of metrics count."""
     found: dict[str, float] = {}
     twice = set()
     for title, sign, number in _VALUE.findall(text):

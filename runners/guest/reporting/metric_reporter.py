@@ -1,8 +1,8 @@
-"""The numbers of the run in progress, on their way to the page: of ``fit``, ``lockstep.log`` and printed lines.
+"""Reports the metrics of the run in progress to the page: from ``fit``, ``lockstep.log`` and printed lines.
 
-Each process has one meter. It sends ten metrics a second at most, apart from the first epochs of a run if they are
-quick, and always the last one. Where ``fit`` or ``log``
-reports, printed lines are only text: they say the same once more.
+Each process has one reporter. It sends at most ten metrics a second, except for the first epochs of a run if they are
+quick, and always the last one. If ``fit`` or ``log`` reports, printed lines are only text, because they would repeat
+the same metrics.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from runners.guest.reporting.throttle import Throttle, TimeEstimator
 STEPS_PER_S = 8
 _EPOCHS_PER_S = 2
 _QUICK_EPOCHS = 50
-"""So many are sent however quick they are: each is worth more than a step."""
+"""The number of epochs that are always sent, however quick: an epoch matters more than a step."""
 _PROGRESS_PER_S = 2
 _LINES_PER_S = 500
-"""So many that look like metrics are read; a program that prints more is not slowed down by it."""
+"""The most lines parsed in a second, so that a program that prints many more is not slowed down."""
 
 Value = float | Callable[[], float | None]
-"""A number, or what reads it once it is sent: that may wait for a device. None: it is no number after all."""
+"""A number, or a function that reads it when it is sent (it may wait for a device); returns None if it is not one."""
 
 _Numbers = tuple[int, dict[str, Value], str | None]
-"""A count of steps or epochs, the numbers after it, and their lane, if it is not the process's own."""
+"""A count of steps or epochs, the metrics after it, and their lane, unless it is the process's own."""
 
 
 class MetricReporter:
-    """See the module. ``clock`` in seconds."""
+    """See the module. ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.run = 0
@@ -42,12 +42,12 @@ class MetricReporter:
         self._epochs: Throttle[_Numbers] = Throttle(1 / _EPOCHS_PER_S, _send_epoch, clock, _QUICK_EPOCHS)
         self._told = False
         self._printed: dict[str | None, PrintedMetrics] = {}
-        """What each lane has printed."""
+        """The printed metrics of each lane."""
         self._rest: dict[tuple[str, str | None], str] = {}
         self._second, self._lines = -1, 0
 
     def begin_run(self) -> None:
-        """A run begins: nothing is left of the one before."""
+        """Start a run: forget the previous one."""
         self.run += 1
         self._steps.forget()
         self._epochs.forget()
@@ -55,20 +55,20 @@ class MetricReporter:
         self._printed, self._rest = {}, {}
 
     def end_run(self) -> None:
-        """A run, an epoch or a process ends: send what waits."""
+        """Send the pending metrics: a run, an epoch or a process ends."""
         self._steps.flush()
         self._epochs.flush()
 
     flush = end_run
 
     def tell(self, step: int, values: Mapping[str, Value], per: Literal["step", "epoch"] = "step") -> None:
-        """Take the numbers of ``fit`` or ``log``. Those of an epoch come after those of its last step."""
+        """Take the metrics of ``fit`` or ``log``. Those of an epoch come after those of its last step."""
         if values:
             self._told = True
             self._offer(step, values, per, None)
 
     def printed(self, text: str, stream: str = "stdout", lane: str | None = None) -> None:
-        """Take what a program prints to a stream, in pieces of any size; whole lines are read."""
+        """Take printed text of a stream, in pieces of any size; parses whole lines."""
         if self._told or not text:
             return
         *lines, rest = (self._rest.get((stream, lane), "") + text).split("\n")
@@ -111,12 +111,12 @@ def _send(numbers: _Numbers, per: str) -> None:
 
 
 class ProgressReporter:
-    """The progress of one long thing: it is reported twice a second at most, at its beginning and at its end.
+    """Reports the progress of one task: at its start, at its end, and at most twice a second in between.
 
     Args:
-        label: what it is, as in ``fit``.
-        unit: what is counted: steps, epochs or items.
-        clock: seconds.
+        label: its name, such as ``fit``.
+        unit: what it counts: steps, epochs or items.
+        clock: returns seconds.
     """
 
     def __init__(self, label: str, unit: str = "step", clock: Callable[[], float] = time.monotonic) -> None:
@@ -127,12 +127,12 @@ class ProgressReporter:
         )
 
     def reached(self, done: int, total: int | None) -> None:
-        """So many of ``total`` are done."""
+        """Note that ``done`` of ``total`` are done."""
         left_s = self._pace.left_s(done, total, self._clock())
         self._throttle.offer(None, (done, total, left_s))
 
     def end(self) -> None:
-        """Nothing more will come: say what was said last, if it was not sent."""
+        """Send the last report, if it was not sent yet."""
         self._throttle.flush()
 
     def _send(self, item: tuple[int, int | None, float | None]) -> None:
@@ -144,5 +144,5 @@ _meter = MetricReporter()
 
 
 def metric_reporter() -> MetricReporter:
-    """This process's."""
+    """This process's reporter."""
     return _meter

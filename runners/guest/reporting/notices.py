@@ -1,4 +1,4 @@
-"""What the simulation tells learners."""
+"""Sends notices about the simulation to learners."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _said: set[str] = set()
 
 
 def notify_once(code: str, **values: str | float) -> None:
-    """``notify`` a sentence, unless one of its code was said in this process."""
+    """Like ``notify``, but only once in this process for each code."""
     if code not in _said:
         _said.add(code)
         notify(code, **values)
 
 
 def notify(code: str, **values: str | float) -> None:
-    """Say one of the sentences of ``runners.wire.reports.NOTICES``.
+    """Send one of the notices in ``runners.wire.reports.NOTICES``.
 
-    It goes to the page; where nobody takes reports, as in a notebook of another Jupyter client, to standard error.
+    It goes to the page, or, if nothing receives reports, as in a notebook of another Jupyter client, to standard error.
     """
     if publisher.has_sink():
         publisher.notice(code, None, **values)

@@ -1,4 +1,4 @@
-"""The points that a program's printed lines make, one after the other: what ``metric_parser`` finds, on one axis."""
+"""Turns the metrics that ``metric_parser`` finds in printed lines into points on one axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runners.guest.reporting.metric_parser import parse_metrics
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """Numbers and where they belong: after which step, or which epoch."""
+    """Metrics, and the step or epoch after which they were printed."""
 
     step: int
     per: Literal["step", "epoch"]
@@ -18,18 +18,18 @@ class MetricPoint:
 
 
 class PrintedMetrics:
-    """The points that a program's lines make, one line after the other."""
+    """The points of a program's printed lines."""
 
     def __init__(self) -> None:
         self._epoch: int | None = None
-        """Of a title, ``Epoch 3``, whose numbers come on the next line."""
+        """The epoch of a heading such as ``Epoch 3``, whose metrics follow on the next lines."""
         self._at = (0, 0)
-        """The epoch and the step that a line said last."""
+        """The last epoch and step that a line named."""
         self._before = 0
-        """Steps of the epochs before."""
+        """Steps of the previous epochs."""
 
     def take(self, line: str) -> MetricPoint | None:
-        """Read one line. Numbers that come without an epoch or a step, and not below one, are only text."""
+        """Read one line. Numbers without an epoch or a step, in the line or above it, are only text."""
         found = parse_metrics(line)
         if found is None:
             return None

@@ -1,7 +1,7 @@
-"""What Lockstep's own code in a kernel tells the page: metrics, progress, notices, pictures.
+"""Publishes reports of Lockstep's own code in a kernel to the page: metrics, progress, notices, pictures.
 
-In the learner's kernel they leave as Jupyter messages; in another process of a cluster they go to the kernel, which
-passes them on under that process's lane (see ``runners.wire.reports`` for their contents).
+The learner's kernel sends them as Jupyter messages. Any other process of a cluster sends them to the kernel, which
+forwards them with that process's lane (see ``runners.wire.reports`` for their contents).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from runners.wire.reports import METRIC, NOTICE, PICTURE, PROGRESS, json_number
 
 Sink = Callable[[str, dict[str, Any], str | None], None]
-"""Takes a message's type, its content, and its lane."""
+"""Takes a message's type, content and lane."""
 
 _sink: Sink | None = None
 
 
 def set_sink(sink: Sink | None) -> None:
-    """Choose where this process's reports go; None: nowhere, as for a Jupyter client that knows nothing of them."""
+    """Choose where this process's reports go; None: nowhere, as for a Jupyter client that does not understand them."""
     global _sink
     _sink = sink
 
 
 def has_sink() -> bool:
-    """Whether anybody takes this process's reports."""
+    """Whether anything receives this process's reports."""
     return _sink is not None
 
 
@@ -35,7 +35,7 @@ def send(kind: str, content: dict[str, Any], lane: str | None = None) -> None:
 
 
 def metric(step: int, values: Mapping[str, float], per: str = "step", lane: str | None = None) -> None:
-    """Report the numbers of one step or epoch. Call ten times a second at most: each is an event of the run."""
+    """Report the metrics of one step or epoch. Call at most ten times a second: each becomes an event of the run."""
     named = {name: json_number(value) for name, value in values.items()}
     _display({METRIC: {"step": int(step), "per": per, "values": named}}, lane)
 
@@ -48,17 +48,17 @@ def progress(
     left_s: float | None = None,
     lane: str | None = None,
 ) -> None:
-    """Report how far something long is; ``left_s`` in seconds. Call twice a second at most."""
+    """Report the progress of a task; ``left_s`` in seconds. Call at most twice a second."""
     _display({PROGRESS: {"label": label, "done": done, "total": total, "unit": unit, "left_s": left_s}}, lane)
 
 
 def notice(code: str, lane: str | None = None, **values: str | float) -> None:
-    """Say one of the sentences of ``runners.wire.reports.NOTICES``."""
+    """Send one of the notices in ``runners.wire.reports.NOTICES``."""
     _display({NOTICE: {"code": code, "values": values}}, lane)
 
 
 def picture(content: Mapping[str, Any], text: str, lane: str | None = None) -> None:
-    """Show a picture that the page draws; ``text`` says the same where nothing can be drawn."""
+    """Show a picture that the page draws; ``text`` says the same for clients that cannot draw it."""
     _display({PICTURE: dict(content), "text/plain": text}, lane)
 
 

@@ -1,4 +1,4 @@
-"""How often things are reported, and how long something still takes. Pure: the clock comes in."""
+"""Limits how often things are reported, and estimates the time left. Pure: the clock is passed in."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ T = TypeVar("T")
 
 
 class Throttle(Generic[T]):
-    """Passes on the latest item of each kind, all kinds together once in ``interval_s`` seconds; ``spare`` more may
-    come at once, if few came before.
+    """Passes on the latest item of each kind, at most one item in ``interval_s`` seconds.
 
-    What is not passed on waits, is replaced by the next of its kind, and goes out with ``flush``. Any thread may call.
+    After a pause, ``spare`` more items may pass at once.
+
+    Other items wait until the next of their kind replaces them, or until ``flush``. Any thread may call.
 
     Args:
         interval_s: seconds.
@@ -35,7 +36,7 @@ class Throttle(Generic[T]):
         self._spared = clock()
 
     def offer(self, kind: Hashable, item: T) -> bool:
-        """Pass ``item`` on, or keep it; returns whether it was passed on."""
+        """Pass ``item`` on or keep it for later; returns whether it was passed on."""
         now = self._clock()
         with self._lock:
             self._waiting.pop(kind, None)
@@ -63,7 +64,7 @@ class Throttle(Generic[T]):
         return last is None or now - last >= self._interval_s * len(self._sent)
 
     def flush(self) -> None:
-        """Pass on what waits, in the order in which it came."""
+        """Pass on the waiting items, in order of arrival."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
             now = self._clock()
@@ -72,23 +73,23 @@ class Throttle(Generic[T]):
             self._send(item)
 
     def forget(self) -> None:
-        """Start over; items that wait are lost."""
+        """Start over, and discard waiting items."""
         with self._lock:
             self._sent, self._waiting = {}, {}
             self._spare = self._most_spare
 
 
 class TimeEstimator:
-    """Estimates the seconds that are left from the time so far.
+    """Estimates the remaining seconds from the time so far.
 
-    The first item is left out: before the first step of a training TensorFlow traces and compiles it.
+    The first item is ignored, because TensorFlow traces and compiles the first training step.
     """
 
     def __init__(self) -> None:
         self._began: tuple[int, float] | None = None
 
     def left_s(self, done: int, total: int | None, now: float) -> float | None:
-        """Seconds until ``total`` are done, or None while that cannot be told. Call whenever ``done`` has grown."""
+        """Seconds until ``total`` are done, or None if unknown. Call it whenever ``done`` has grown."""
         if done <= 0:
             return None
         if self._began is None:

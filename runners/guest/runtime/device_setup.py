@@ -1,4 +1,4 @@
-"""Makes TensorFlow in a fresh process see the machine that a topology names."""
+"""Makes TensorFlow in a new process see the machine that a topology names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runners.wire.topology import Topology
 
 
 def set_up_devices(topology: Topology) -> None:
-    """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
+    """Make this process see ``topology``. Call once, before any op runs; runs no op itself."""
     own = task_context.current_context()
     collectives.separate_collective_keys(own.number if own else 0, max(1, len(topology.tasks)))
     distributed_datasets.keep_alive_while_iterated()

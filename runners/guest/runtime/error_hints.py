@@ -1,4 +1,4 @@
-"""What to say beside an error that only somebody who knows TensorFlow's limits understands. Pure."""
+"""Chooses hints for errors that come from TensorFlow's own limits and are hard to understand. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def hint_for_error(name: str, text: str, frames: list[str], keras: int) -> str |
 
     Args:
         name: the error's class.
-        text: what it says.
-        frames: names of the files that its traceback goes through.
-        keras: the version in use.
+        text: its message.
+        frames: the names of the files in its traceback.
+        keras: the Keras version in use.
     """
     if name == "RuntimeError" and _STARTUP in text:
         return "strategy-comes-first"

@@ -1,4 +1,4 @@
-"""Sets up, in a kernel or in another process of a cluster, what shows a training at work."""
+"""Sets up the reporting of training in a kernel or in another process of a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def install(topology: Topology) -> None:
 
 
 def watch_cells(events: Any) -> None:
-    """Watch Keras, and begin and end runs with the cells of the shell whose ``events`` these are.
+    """Watch Keras, and begin and end runs with the cells of the shell that has these ``events``.
 
     For a zygote, which forks kernels.
     """
@@ -35,8 +35,8 @@ def begin_run() -> None:
 
 
 def end_run() -> None:
-    """A run ends: what waits is sent, with the numbers in what C++ code printed."""
+    """A run ends: send what is pending, including metrics in the output of C++ code."""
     for stream in (sys.stdout, sys.stderr):
-        getattr(stream, "finish", stream.flush)()  # a program may have put a stream of its own there
+        getattr(stream, "finish", stream.flush)()  # a program may have replaced the stream
     metric_reporter().end_run()
     training_step.reset()

@@ -1,10 +1,10 @@
-"""How a KeyboardInterrupt comes: anywhere, but not where it would do harm that outlives the run.
+"""Raises KeyboardInterrupt anywhere except where it would do damage that outlives the run.
 
-TensorFlow asks Python for the kind of each type that it meets in a nest, ``isinstance(value, CompositeTensor)``, and
-keeps the answer for the life of the process. An exception in the middle of ``isinstance`` it takes for a yes: from then
-on every list, say, is taken for a composite tensor, and each function fails that is traced in this kernel.
+TensorFlow checks each new type in a nest, ``isinstance(value, CompositeTensor)``, and caches the answer for the life of
+the process. It takes an exception inside ``isinstance`` for a yes: from then on it treats, say, every list as a
+composite tensor, and every function traced in this kernel fails.
 
-Output is the other such place: an exception between two lines of what hands text over would lose the text. See
+Output is the other such place: an exception in the middle of the code that passes text on would lose the text. See
 ``defer_during``.
 """
 
@@ -20,24 +20,24 @@ from typing import Any
 
 _held_off: set[CodeType] = {ABCMeta.__instancecheck__.__code__, ABCMeta.__subclasscheck__.__code__}
 _NEAR = 40
-"""Frames above the innermost that are looked at: the next signal can find the handler still at work."""
+"""The number of innermost frames to check: the next signal may arrive while the handler still runs."""
 _AGAIN_S = 0.001
 _UNTIL_NOTICED_S = 0.05
 _MOST_TRIES = 500
-"""After which the interrupt comes in any case: a program can ask a question that has no end."""
+"""Seconds after which the interrupt comes anyway: an ``isinstance`` of the program may never return."""
 
 _tries = 0
 _delayed: object | None = None
-"""The interrupt that is to come later; ``None`` once its handler runs."""
+"""The deferred interrupt; ``None`` once its handler runs."""
 
 
 def defer_during(*functions: Callable[..., Any]) -> None:
-    """Delay an interrupt that comes during one of these Python functions, or what it calls, until it has returned."""
+    """Defer an interrupt during one of these Python functions, or functions they call, until it has returned."""
     _held_off.update(function.__code__ for function in functions)
 
 
 def handle_sigint(signum: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, or, where it would do harm, a moment later: the handler of SIGINT."""
+    """Handle SIGINT: raise KeyboardInterrupt, or, where that would do damage, a moment later."""
     global _tries, _delayed
     _delayed = None
     if _tries < _MOST_TRIES and _is_held_off(frame):

@@ -1,7 +1,7 @@
-"""The kernel: ipykernel on sockets that were bound outside, in a process forked from a warm one.
+"""The kernel: ipykernel on sockets that were bound outside the sandbox, in a process forked from a warm one.
 
-The sockets' files lie in a folder of the host that the sandbox cannot see; their listening descriptors come in. So
-the host never opens a path that learner code controls.
+The sockets are in a folder of the host that the sandbox cannot see; only their listening descriptors come in. The host
+therefore never opens a path that learner code controls.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 """The order of the listening descriptors; on the host their files end in -1 … -5."""
 
 _FLUSH_S = 0.02
-"""How long printed text waits for more before it is sent; ipykernel's own 0.2 s is felt."""
+"""How long printed text waits for more before it is sent; ipykernel's own 0.2 s is noticeable."""
 STDIN_UNAVAILABLE = "a run cannot wait for the keyboard: put the value in the code, as in name = 'Ada'"
 
 
@@ -73,11 +73,11 @@ class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
 
 
 class WarmKernel(IPythonKernel):  # type: ignore[misc]
-    """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
+    """ipykernel's kernel, in which reading from the keyboard raises an error unless its client has one."""
 
     keyboard = False
     others: Peers | None = None
-    """The other processes, where this one is part of a cluster."""
+    """The other processes, if this one is part of a cluster."""
     watch: StallDetector | None = None
     """As ``others``."""
 
@@ -88,7 +88,7 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             super().__init__(**kwargs)
 
     def pre_handler_hook(self) -> None:
-        """Before each request: from here on SIGINT is a KeyboardInterrupt."""
+        """Before each request: from now on, SIGINT raises KeyboardInterrupt."""
         self.saved_sigint_handler = signal.signal(signal.SIGINT, interrupts.handle_sigint)
 
     def publish(self, kind: str, content: dict[str, Any], lane: str | None = None) -> None:
@@ -98,7 +98,7 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         self.session.send(self.iopub_socket, kind, content, parent=parent, metadata=metadata, ident=self._topic(kind))
 
     async def do_execute(self, code: str, silent: bool, store_history: bool = True, *more: Any, **named: Any) -> Any:
-        """Run a cell here; in a cluster everywhere, and it has ended when it has ended everywhere."""
+        """Run a cell, in a cluster in every process; it ends when it has ended in all of them."""
         own = task_context.current_context()
         if own is None or self.others is None or self.watch is None:
             return await super().do_execute(code, silent, store_history, *more, **named)
@@ -118,20 +118,20 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         return reply
 
     def raw_input(self, prompt: str = "") -> str:
-        """``input()`` ends here."""
+        """Handle ``input()``."""
         if self.keyboard:
             return str(super().raw_input(prompt))
         raise StdinNotImplementedError(STDIN_UNAVAILABLE)
 
     def getpass(self, prompt: str = "", stream: object = None, **more: Any) -> str:
-        """``getpass.getpass()`` ends here."""
+        """Handle ``getpass.getpass()``."""
         if self.keyboard:
             return str(super().getpass(prompt, stream, **more))
         raise StdinNotImplementedError(STDIN_UNAVAILABLE)
 
 
 class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
-    """A shell that was made before its kernel, in another process."""
+    """A shell that was created before its kernel, in another process."""
 
     def enable_gui(self, gui: Any = None) -> None:
         """Without a kernel there is no event loop to choose."""
@@ -170,26 +170,26 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
     listeners: tuple[int, ...] = ()
 
     def init_crash_handler(self) -> None:
-        """Tracebacks of the kernel itself are nobody's business inside."""
+        """Do nothing: learners do not need tracebacks of the kernel itself."""
 
     def load_config_file(self, *_: Any, **__: Any) -> None:
-        """A restarted kernel reads nothing that the one before has left in its home."""
+        """Do nothing: a restarted kernel must not read what the previous one has left in its home folder."""
 
     def _run_startup_files(self) -> None:
         """See load_config_file."""
 
     def init_connection_file(self) -> None:
-        """The connection was agreed outside."""
+        """Do nothing: the connection was set up outside."""
 
     def write_connection_file(self, **_: Any) -> None:
         """See init_connection_file."""
 
     def log_connection_info(self) -> None:
-        """Only record the channel numbers."""
+        """Record only the channel numbers."""
         self._ports = {name: number for number, name in enumerate(CHANNELS, 1)}
 
     def open(self) -> None:
-        """Be the kernel of this process: what ``initialize`` does after ``build_kernel_app``."""
+        """Become the kernel of this process: the part of ``initialize`` that follows ``build_kernel_app``."""
         self.shell_port, self.iopub_port, self.stdin_port, self.control_port, self.hb_port = 1, 2, 3, 4, 5
         self.transport, self.ip = "ipc", "channel"
         self.init_sockets()
@@ -206,12 +206,12 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
 
     def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> int:
         s.setsockopt(zmq.USE_FD, self.listeners[port - 1])
-        s.setsockopt(zmq.SNDHWM, 0)  # never drop output; what waits is the session's own memory
+        s.setsockopt(zmq.SNDHWM, 0)  # never drop output; waiting output uses the session's own memory
         s.bind(f"ipc:///channel-{port}")
         return port
 
     def init_control(self, context: zmq.Context[Any]) -> None:
-        """As in ipykernel, without the debugger's sockets."""
+        """As in ipykernel, but without the debugger's sockets."""
         self.control_socket = context.socket(zmq.ROUTER)
         self.control_socket.linger = 1000
         self._bind_socket(self.control_socket, CHANNELS.index("control") + 1)
@@ -222,7 +222,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         self.shell_channel_thread = ShellChannelThread(context, daemon=True)
 
     def init_heartbeat(self) -> None:
-        """Beat, so that any Jupyter client can watch this kernel."""
+        """Start the heartbeat, so that any Jupyter client can monitor this kernel."""
         heartbeat = WarmHeartbeat(zmq.Context(), ("ipc", "heartbeat", 5))
         heartbeat.descriptor = self.listeners[4]
         self.heartbeat = heartbeat
@@ -230,14 +230,15 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
 
 
 def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
-    """Make, in the zygote, all of a kernel that needs no thread, socket or topology: the application and its shell.
+    """Create, in the zygote, the parts of a kernel that need no thread, socket or topology: the application and its
+    shell.
 
-    What is built here is built once and shared; what is left for ``prepare_kernel`` every learner waits for.
+    Work done here is done once and shared; every learner waits for the work left to ``prepare_kernel``.
 
     Args:
-        ask_for_devices: whether TensorFlow may find out here which devices there are, once for all children.
+        ask_for_devices: whether TensorFlow may list devices here, once for all children.
     """
-    with tempfile.TemporaryDirectory() as folder:  # a profile's folders are made at once; a session does without
+    with tempfile.TemporaryDirectory() as folder:  # a profile creates its folders at once; a session does not need them
         os.environ["IPYTHONDIR"] = folder
         application: WarmKernelApp = WarmKernelApp.instance(config=_config())
         BaseIPythonApplication.initialize(application, [])
@@ -259,7 +260,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
 
 
 def _warm_up(application: WarmKernelApp) -> None:
-    """Do once what imports, caches or compiles at its first time; nothing of it stays but that."""
+    """Do once whatever imports, caches or compiles when first used, and leave no other trace."""
     make_selector_io_loop().close()
     application.log.info("rehearsal: %i", 1)
     application.shell.run_cell("None", silent=True)
@@ -284,12 +285,12 @@ def prepare_kernel(
 
     Args:
         listeners: bound, listening Unix sockets in the order of CHANNELS.
-        topology: what TensorFlow shall see, e.g. ``gpu:4``.
+        topology: the machine that TensorFlow sees, such as ``gpu:4``.
         key: signs the messages between this kernel and its client.
         printed: where standard output and error go, by name.
         keyboard: whether ``input()`` may ask that client.
-        own: its place in a cluster, if it is part of one.
-        news: where PID 1 tells of the cluster's other processes.
+        own: its task, if it is part of a cluster.
+        news: the socket on which PID 1 announces the cluster's other processes.
     """
     gc.enable()
     reseed_random()
@@ -311,7 +312,7 @@ def prepare_kernel(
     application.open()
     application.kernel.keyboard = keyboard
     publish = application.kernel.publish
-    if keyboard:  # its client is not ours, and knows nothing of lanes and reports
+    if keyboard:  # its client is not ours, and does not understand lanes and reports
         plain_output.label_lanes(application.session)
         publish = plain_output.notices_as_text(publish)
     if own and news:
@@ -327,7 +328,7 @@ def prepare_kernel(
 
 
 def join_cluster(own: TaskContext | None) -> None:
-    """Be the process of a cluster's task, or of none: call before TensorFlow is set up."""
+    """Become the process of a cluster's task, or of no cluster; call before TensorFlow is set up."""
     task_context.set_context(own)
     if own is None:
         lanes.set_lane(secrets.token_hex(4), None)
@@ -341,7 +342,7 @@ def join_cluster(own: TaskContext | None) -> None:
 
 
 def reseed_random() -> None:
-    """A fork repeats its parent's random numbers: draw new ones."""
+    """Reseed random number generators, because a fork repeats its parent's numbers."""
     random.seed()
     np.random.seed()
 

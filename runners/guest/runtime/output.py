@@ -1,5 +1,4 @@
-"""How output leaves the kernel: in order, complete before the run ends or the kernel does, and whatever bytes it is
-made of."""
+"""Sends output from the kernel: in order, whatever its bytes, and completely before the run or the kernel ends."""
 
 from __future__ import annotations
 
@@ -24,26 +23,26 @@ from runners.wire.journal import OutputStream
 
 _PATIENCE_S = 1.0
 _FLUSHES = 64
-"""At most so many wait to be sent at a time."""
+"""The most flushes that wait to be sent."""
 
 Piece = tuple[dict[str, Any], str]
-"""Text and the header of the message that it answers."""
+"""Text, and the header of the request that it belongs to."""
 
 
 class WarmStream(OutStream):  # type: ignore[misc]
     """Standard output or error of a kernel.
 
-    What C++ code (``tf.print``) and child processes write to the descriptor comes through a pipe and a thread.
-    ``write`` and ``flush`` wait for it here, so that it arrives in order, before the run ends, and in its own run.
+    Output of C++ code (``tf.print``) and child processes arrives through a pipe and a thread. ``write`` and ``flush``
+    wait for it, so that it arrives in order, before the run ends, and in the right run.
 
-    All text is in the journal before it is anywhere else, and each message says how far its text reaches there. So
-    ``flush`` leaves the sending to its thread: a program that ends right after it loses nothing.
+    All text is written to the journal first, and each message says how far its text reaches there. ``flush`` can
+    therefore leave the sending to its thread: a program that ends right after it loses nothing.
     """
 
     streams: ClassVar[dict[str, OutputStream]] = {}
-    """By name; set before the first one is made."""
+    """The streams by name; set before the first one is created."""
     waits: ClassVar[bool] = False
-    """Whether ``flush`` waits until all is sent: for a client that does not read the journal, and may ask for input."""
+    """Whether ``flush`` waits until everything is sent: for clients without the journal that may be asked for input."""
 
     def _setup_stream_redirects(self, name: str) -> None:
         self._journal = self.streams[name].journal
@@ -65,11 +64,11 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self.watch_fd_thread.start()
 
     def flush(self) -> None:
-        """Send all that was written so far, through Python or the descriptor, before whatever is sent next.
+        """Send everything written so far, through Python or the descriptor, before anything that is sent later.
 
-        Only a program that flushes faster than its text can be sent waits for that, or one whose client wants it.
+        This waits only if the program flushes faster than its text can be sent, or if its client requires it.
         """
-        if self.closed:  # Python flushes once more when it ends
+        if self.closed:  # Python flushes once more at exit
             return
         self._drain()
         self._gather(final=True)
@@ -78,7 +77,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             self._wait()
 
     def finish(self) -> None:
-        """Flush, and wait until all is sent."""
+        """Flush, and wait until everything is sent."""
         self._flush_pending = False
         self.flush()
         if not self.closed:
@@ -86,7 +85,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             self._wait()
 
     def write(self, string: str) -> int | None:
-        """Take text after what the descriptor got before it."""
+        """Write text, after anything that the descriptor received earlier."""
         self._drain()
         self._take(lanes.tag_text(string))
         return len(string)
@@ -101,7 +100,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             super()._schedule_flush()
 
     def _schedule_flush(self) -> None:
-        """Only note it: scheduling waits for room in a queue whose reader may itself be waiting for the lock."""
+        """Only note that a flush is due: scheduling may block on a queue whose reader waits for the lock."""
         self._unscheduled = True
 
     def _gather(self, *, final: bool) -> None:
@@ -110,7 +109,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
     def _wait(self) -> None:
         if threading.current_thread() is not self.pub_thread.thread:
-            sent = threading.Lock()  # unlike an event it is as it was when an interrupt breaks off the wait
+            sent = threading.Lock()  # unlike an event, it stays consistent if an interrupt aborts the wait
             sent.acquire()
             self.pub_thread.schedule(sent.release)
             sent.acquire(timeout=self.flush_timeout)
@@ -123,19 +122,18 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self._send_pieces(*flushed)
 
     def _send_all(self) -> None:
-        """Send also what an interrupt kept from being scheduled."""
+        """Send everything, including text whose scheduling was interrupted."""
         while self._flushed:
             self._send_first()
 
     def _flush(self) -> None:
-        """Flush by the timer: after what was flushed before, from whichever stream."""
+        """Flush when the timer fires: after earlier flushes of any stream."""
         self._flush_pending = self._subprocess_flush_pending = False
         self._gather(final=False)
         self.pub_thread.schedule(self._send_first)
 
     def _send_pieces(self, position: int, pieces: list[Piece], final: bool) -> None:
-        """Send each lane's text as a message of its own; it reaches to that position in the journal. Where it is not
-        ``final``, half a mark at its end waits for the other half."""
+        """Send each lane's text as a message, up to ``position`` in the journal. Unless ``final``, half a tag waits."""
         split = [
             (parent, lanes.lane(replica), text)
             for parent, data in pieces
@@ -149,7 +147,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             metric_reporter().printed(text, self.name, lane)
 
     def _forget(self) -> None:
-        """In a child: what another thread printed during the fork is the parent's to send, and so is the lock."""
+        """In a forked child, drop the text of other threads and their lock: the parent sends it."""
         self._buffer_lock = threading.RLock()
         self._flushed.clear()
         self._buffers.clear()
@@ -189,14 +187,14 @@ interrupts.defer_during(WarmStream._drain, WarmStream._take, WarmStream._gather,
 
 
 class _AtOnce:
-    """What a ``Session`` sends through in the thread of the sockets: before what others have scheduled meanwhile."""
+    """Lets a ``Session`` send directly in the thread of the sockets, before messages that others have scheduled."""
 
     def __init__(self, thread: IOPubThread) -> None:
         self.send_multipart = thread._really_send
 
 
 def encode_message(message: Any) -> bytes:
-    """Jupyter's JSON; text that is not valid Unicode is escaped instead of lost with the whole message."""
+    """Encode a message as Jupyter's JSON. Invalid Unicode is escaped, so that the message is not lost."""
     try:
         packed: bytes = json_packer(message)
     except UnicodeEncodeError:

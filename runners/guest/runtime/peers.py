@@ -1,7 +1,7 @@
-"""The other processes of a cluster as the kernel knows them: it hands them each cell and passes on their output.
+"""The other processes of a cluster: the kernel sends them each cell and forwards their output.
 
-A thread does both, so that output flows while the kernel's own program trains. The others are the learner's programs:
-what they send that is no line of the agreed kind is dropped.
+A thread does both, so that output flows while the kernel's own program trains. The other processes run the learner's
+code, so lines that do not follow the protocol are dropped.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from runners.wire.replica_tags import TagSplitter, lane_name
 from runners.wire.topology import Task
 
 Publish = Callable[[str, dict[str, Any], str | None], None]
-"""Sends a message of the output channel: its type, its content, its lane."""
+"""Sends a message on the output channel: its type, content and lane."""
 
 _CHUNK = 65_536
 _LONGEST_LINE = 32 * 1024 * 1024
 _GATHER_S = 0.005
-"""A little pause after each round of reading, so that what is printed in small pieces comes in larger ones."""
+"""A short pause after each round of reading, so that small pieces of text are combined."""
 _MOST_NEWS = 256
 _ENDS = 3
-"""Of what leads to a process: its link, its standard output and error."""
+"""The descriptors for a process: its link, its standard output and its standard error."""
 _LAST_READS = 64
 _SUMMARY = 200
 _ENDED_S = 0.3
-"""PID 1 knows how a process ended this much later at most."""
+"""PID 1 knows within this time how a process ended."""
 _NAMED_S = 3.0
-"""After which somebody hears who is paused or slow while a cell has ended everywhere else."""
+"""Seconds after which a notice names processes that are paused or slow, once the cell has ended everywhere else."""
 _BEGINS_S = 20.0
-"""How long a process that is neither paused nor slow may take to begin a cell, on a busy machine too."""
+"""How long a process that is neither paused nor slow may take to start a cell, even on a busy machine."""
 _AFTER_INTERRUPT_S = 3.0
-"""How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
+"""How long the others may take to handle an interrupt; slightly less than the supervisor waits."""
 _PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
 
 
 @dataclass
 class TaskFailure:
-    """How a cell failed in one process: the error's name and text, and when it was known."""
+    """The failure of a cell in one process: the error's name and text, and when it arrived."""
 
     task: Task
     name: str
@@ -70,19 +70,19 @@ class _PeerProcess:
     pipes: dict[int, _Pipe] = field(default_factory=dict)
     buffer: bytearray = field(default_factory=bytearray)
     done: int = 0
-    """The last cell it is through with."""
+    """The number of the last cell it has finished."""
     failure: TaskFailure | None = None
     waiting_cell: bytes = b""
-    """A cell that came before the process did."""
+    """A cell that was submitted before the process had started."""
     unsent: bytearray = field(default_factory=bytearray)
-    """The rest of a cell: one that is held reads nothing."""
+    """The unsent rest of a cell: a paused process reads nothing."""
     begun: bool = False
-    """Whether it was seen at work on the cell."""
+    """Whether it was seen to work on the cell."""
     ended: bool = False
 
 
 class _Pipe:
-    """Printed text on its way."""
+    """A pipe for printed text, with the text that is being decoded."""
 
     def __init__(self, name: str, nonce: str) -> None:
         self.name = name
@@ -94,8 +94,8 @@ class Peers:
     """All processes of the cluster but this one.
 
     Args:
-        own: this process's place.
-        news: PID 1 sends the ends of what leads to each process as it starts.
+        own: this process's own context.
+        news: the socket on which PID 1 sends the descriptors of each process that starts.
         publish: see ``Publish``.
     """
 
@@ -114,7 +114,7 @@ class Peers:
         threading.Thread(target=self._pass_on, daemon=True, name="cluster").start()
 
     def begin(self, code: str, store_history: bool) -> None:
-        """Hand out a cell to all who run cells."""
+        """Send a cell to every process that runs cells."""
         with self._changed:
             self._cell += 1
             line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
@@ -127,11 +127,11 @@ class Peers:
                 self._hand_over(member)
 
     def finish(self) -> tuple[list[TaskFailure], bool]:
-        """Wait until the others are through with the cell.
+        """Wait until the others have finished the cell.
 
         Returns:
-            How it failed in each in which it did, and whether an interrupt came meanwhile. Whoever does not hear an
-            interrupt, or does not begin the cell at all, is ended.
+            The failures, and whether an interrupt came meanwhile. A process that does not react to an interrupt, or
+            does not start the cell, is killed.
         """
         interrupted = False
         deadline: float | None = None
@@ -157,7 +157,7 @@ class Peers:
         return [member.failure for member in self._runners() if member.failure], interrupted
 
     def _name_who_is_held(self, left: list[_PeerProcess], named: set[int]) -> None:
-        """Explain once for each process why the cell waits for it."""
+        """Explain once for each paused or slow process that the cell waits for it."""
         for member in left:
             status = self._own.shared_state.status(member.number)
             if status in (ProcessStatus.paused, ProcessStatus.slow) and member.number not in named:
@@ -167,7 +167,7 @@ class Peers:
                 publisher.notice(code, lane=task, task=task, other=member.task.lane, address=where)
 
     def _give_up_on_who_does_not_begin(self, left: list[_PeerProcess], hoped: dict[int, float]) -> None:
-        """End whoever does nothing of the cell, and say so; ``hoped``: until when something was expected of each."""
+        """Kill processes that do not start the cell, and say so; ``hoped`` is the time of the last sign of each."""
         now = time.monotonic()
         for member in left:
             board = self._own.shared_state
@@ -188,28 +188,28 @@ class Peers:
         self._own.send_command(task, "kill")
 
     def _runners(self) -> list[_PeerProcess]:
-        """Who runs cells."""
+        """The processes that run cells."""
         return [m for m in self._members.values() if not endpoints.serves(self._own.topology, m.task)]
 
     def _hand_over(self, member: _PeerProcess) -> None:
-        """Send a cell if its process is there; what it does not take at once the thread sends when it does."""
+        """Send a cell if its process exists; the thread sends the part that does not fit into the socket at once."""
         if member.link is None or not member.waiting_cell:
             return
         member.unsent += member.waiting_cell
         member.waiting_cell = b""
         self._send(member)
         if member.unsent:
-            with contextlib.suppress(OSError, ValueError):  # the thread has just parted with it
+            with contextlib.suppress(OSError, ValueError):  # the thread has just closed it
                 self._epoll.modify(member.link, select.EPOLLIN | select.EPOLLOUT)
 
     def _send(self, member: _PeerProcess) -> None:
-        """Send as much of a cell as is taken now."""
+        """Send as much of a cell as the socket takes now."""
         assert member.link
         try:
             sent = member.link.send(member.unsent, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
-        except OSError:  # its end is noticed where it is read
+        except OSError:  # the reader will notice that it has ended
             sent = len(member.unsent)
         del member.unsent[:sent]
 
@@ -231,12 +231,12 @@ class Peers:
             time.sleep(_GATHER_S)
 
     def _take_news(self) -> None:
-        """A process has started; these are our ends of its link and its pipes."""
+        """Receive our ends of the link and the pipes of a process that has started."""
         data, fds, _, _ = socket.recv_fds(self._news, _MOST_NEWS, _ENDS)
         if not data:
             self._epoll.unregister(self._news.fileno())
             return
-        if len(fds) < _ENDS:  # out of descriptors: the process that has just started finds its link closed, and ends
+        if len(fds) < _ENDS:  # out of descriptors: the new process finds its link closed, and ends
             for fd in fds:
                 os.close(fd)
             return
@@ -252,7 +252,7 @@ class Peers:
             member.unsent.clear()
             member.pipes = {out: _Pipe("stdout", self._own.nonce), err: _Pipe("stderr", self._own.nonce)}
             if not member.waiting_cell:
-                member.done = self._cell  # it came in the middle of one that others run
+                member.done = self._cell  # it started in the middle of a cell that others run
             self._hand_over(member)
         for fd in member.pipes:
             self._by_pipe[fd] = member
@@ -276,7 +276,7 @@ class Peers:
             data = b""
         member.buffer += data
         if not data or len(member.buffer) > _LONGEST_LINE:
-            if data:  # it speaks no language of ours, and would go on
+            if data:  # it does not follow the protocol, and would go on
                 self._own.send_command(member.task.lane, "kill")
             self._part_with(member)
             return
@@ -318,12 +318,12 @@ class Peers:
         os.close(fd)
 
     def _part_with(self, member: _PeerProcess, replaced: bool = False) -> None:
-        """The process is gone, or says what nobody understands; ``replaced`` if another is there already."""
+        """Drop a process that is gone or breaks the protocol; ``replaced`` if its successor is already there."""
         link = member.link
         if link is None:
             return
         for fd in list(member.pipes):
-            for _ in range(_LAST_READS):  # a child that it has left behind may print for ever
+            for _ in range(_LAST_READS):  # a child that it has left behind may print forever
                 if fd in member.pipes and _readable(fd):
                     self._read_pipe(member, fd)
         for fd in list(member.pipes):
@@ -332,9 +332,7 @@ class Peers:
         self._by_link.pop(link.fileno(), None)
         link.close()
         if not replaced and not self._has_ended(member) and not _readable(self._news.fileno()):
-            self._own.send_command(
-                member.task.lane, "kill"
-            )  # it has closed its link, and would hear of no cell any more
+            self._own.send_command(member.task.lane, "kill")  # it has closed its link, and would not get any more cells
             self._has_ended(member)
         why = self._how_it_ended(member)
         publisher.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
@@ -346,7 +344,7 @@ class Peers:
             self._changed.notify_all()
 
     def _has_ended(self, member: _PeerProcess) -> bool:
-        """Whether PID 1 knows soon that it has ended."""
+        """Whether PID 1 reports soon that it has ended."""
         end = time.monotonic() + _ENDED_S
         while self._own.shared_state.status(member.number) != ProcessStatus.ended and time.monotonic() < end:
             time.sleep(0.005)
@@ -363,14 +361,14 @@ class Peers:
 
 
 def _readable(fd: int) -> bool:
-    """Whether reading would not wait. ``select`` refuses numbers from 1,024 on: a learner may open many files."""
+    """Whether reading would not block. ``select`` rejects descriptors above 1,023; a learner may open many files."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def summarize_failures(failures: list[TaskFailure]) -> tuple[str, str]:
-    """One error for a whole cell: name and text. The first to fail mostly is why others did."""
+    """Combine failures into one error, name and text. The first failure usually caused the others."""
     first = min(failures, key=lambda failure: failure.at)
     alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
     where = " and ".join(failure.task.lane for failure in alike)
@@ -379,5 +377,5 @@ def summarize_failures(failures: list[TaskFailure]) -> tuple[str, str]:
 
 
 def _short(text: str) -> str:
-    """The beginning and the end of an error's text: all of it is in its lane."""
+    """Shorten an error's text to its beginning and its end; its lane has all of it."""
     return text if len(text) <= 2 * _SUMMARY else f"{text[:_SUMMARY]} … {text[-_SUMMARY:]}"

@@ -1,4 +1,4 @@
-"""How much waits in a pipe that printed text goes through."""
+"""Measures the unread text in a pipe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import termios
 
 
 def unread_bytes(descriptor: int) -> int:
-    """Bytes in a pipe that nobody has read; none if it is no longer there."""
+    """The number of unread bytes in a pipe; 0 if it no longer exists."""
     count = array.array("i", [0])
     try:
         fcntl.ioctl(descriptor, termios.FIONREAD, count)

@@ -1,7 +1,7 @@
-"""What a Jupyter client reads that knows nothing of Lockstep: lanes as words before each line, notices as text.
+"""Output for Jupyter clients that do not know Lockstep: lane names before each line, notices as text.
 
-A page shows lanes apart by the metadata of messages, and understands reports (``runners.wire.reports``). A notebook
-shows text in the order in which it comes, and drops what it does not know.
+Lockstep's page separates lanes by the metadata of messages, and understands reports (``runners.wire.reports``). A
+notebook shows text in order of arrival, and ignores what it does not know.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from runners.wire.reports import is_report, lane_from_metadata, parse_report
 
 Publish = Callable[[str, dict[str, Any], str | None], None]
-"""Sends a message of the output channel: its type, its content, its lane."""
+"""Sends a message on the output channel: its type, content and lane."""
 
 _PLAIN = "text/plain"
 
 
 class LaneLabels:
-    """The lines of one stream of a cell, each with the name of its lane; text without a lane is left as it is."""
+    """Labels the lines of one stream of a cell with their lanes; text without a lane stays unchanged."""
 
     def __init__(self) -> None:
         self._cell: object = None
         self._unfinished: str | None = None
-        """The lane whose line has not ended, empty for the one without a name."""
+        """The lane whose line has not ended; empty for text without a lane."""
 
     def put(self, text: str, lane: str | None, cell: object) -> str:
-        """What a client shall show for ``text``, which may be part of a line; a line is never of two lanes."""
+        """Label ``text``, which may be part of a line; a line never mixes two lanes."""
         if cell != self._cell:
             self._cell, self._unfinished = cell, None
         name, before = lane or "", ""
@@ -47,7 +47,7 @@ class LaneLabels:
 
 
 def label_lanes(session: Any) -> None:
-    """Have all output that a session of Jupyter's sends say in words whose it is."""
+    """Make all output that a Jupyter session sends name its lane in its text."""
     send = session.send
     streams: dict[str, LaneLabels] = {}
     lock = threading.Lock()
@@ -72,7 +72,7 @@ def label_lanes(session: Any) -> None:
 
 
 def label_output(kind: str, content: dict[str, Any], lane: str) -> dict[str, Any]:
-    """A display, a result or an error that names its lane in its text; a picture stays as it is."""
+    """Name the lane in the text of a display, a result or an error; a picture stays unchanged."""
     if kind == "error":
         return content | {"traceback": [f"{lane} |", *content.get("traceback", [])]}
     data = content.get("data")
@@ -83,7 +83,7 @@ def label_output(kind: str, content: dict[str, Any], lane: str) -> dict[str, Any
 
 
 def notices_as_text(publish: Publish) -> Publish:
-    """Publish notices as text on standard error, and no numbers for charts; all else as it is."""
+    """Publish notices as text on standard error, drop metrics for charts, and pass on everything else."""
 
     def publish_in_words(kind: str, content: dict[str, Any], lane: str | None) -> None:
         data = content.get("data")

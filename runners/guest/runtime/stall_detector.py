@@ -1,7 +1,7 @@
-"""Says for whom a process of a cluster waits, so that nobody sits before a silent cell.
+"""Reports which process another process of a cluster waits for, so that a learner never watches a silent cell.
 
-A thread looks at the main one: it waits if it stays in one call of TensorFlow's for seconds and the process computes
-nothing meanwhile. For whom, the board tells: whoever has ended, is held, or is not in such a call itself.
+A thread watches the main thread, which waits if it stays in one TensorFlow call for seconds while the process computes
+nothing. The shared state tells for whom: a process that has ended, is paused or slow, or is not in such a call itself.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from runners.guest.tf_patches.rendezvous import RENDEZVOUS_TIMEOUT_S
 _LOOK_S = 0.2
 _WAITS_S = 3.0
 _LATE_S = 6.0
-"""When one that is merely elsewhere is named: by then it would have said that it waits, too."""
+"""When a process that is merely elsewhere is named: by then it would have reported that it waits, too."""
 _BUSY = 0.2
-"""The part of a core from which on a process computes."""
+"""The fraction of a core above which a process counts as computing."""
 _HEARS_S = 0.3
-"""In which a main thread that computes hears an interrupt."""
+"""The time in which a computing main thread handles an interrupt."""
 _NEAR = 6
-"""Frames above the innermost in which TensorFlow is looked for."""
+"""The number of innermost frames that are searched for TensorFlow."""
 _HELD = {ProcessStatus.ended: "ended", ProcessStatus.paused: "paused", ProcessStatus.slow: "slow"}
 
 
 class StallDetector:
-    """Looks at the calling thread while it runs cells; ``own`` is this process's place."""
+    """Watches the calling thread while it runs cells; ``own`` is this process's context."""
 
     def __init__(self, own: TaskContext) -> None:
         self._own = own
@@ -50,7 +50,7 @@ class StallDetector:
 
     @contextmanager
     def cell(self) -> Iterator[None]:
-        """While a cell runs."""
+        """Watch while a cell runs."""
         self._own.shared_state.set_work(self._own.number, ProcessActivity.cell)
         self._polled_since = None
         self._in_cell.set()
@@ -61,7 +61,7 @@ class StallDetector:
             self._own.shared_state.set_work(self._own.number, ProcessActivity.nothing)
 
     def look_at_polls(self) -> None:
-        """Say also for whom a program waits that asks a coordinator again and again whether all is done."""
+        """Also report whom a program waits for when it keeps polling a coordinator."""
         coordinator_polls.report_polls(self._polled)
 
     def _polled(self, finished: bool) -> None:
@@ -84,7 +84,7 @@ class StallDetector:
         while self._in_cell.is_set():
             now, used = time.monotonic(), time.process_time()
             latest = sys._current_frames().get(self._main)
-            # The frame is held, so that no later call gets the same place in memory.
+            # Keep a reference to the frame, so that no later call gets the same address.
             if latest is not frame or used - cpu > _BUSY * max(_WAITS_S, now - since):
                 frame, since, cpu, said = latest, now, used, set()
                 self._set(ProcessActivity.cell)
@@ -97,7 +97,7 @@ class StallDetector:
                 self._break_off("the run was stopped")
 
     def _break_off(self, why: str) -> None:
-        """End a wait for others that the main thread itself cannot end: it hears nothing meanwhile."""
+        """Abort a wait for others that the main thread cannot abort itself, because it handles no signals meanwhile."""
         before = sys._current_frames().get(self._main)
         time.sleep(_HEARS_S)
         after = sys._current_frames().get(self._main)
@@ -119,11 +119,11 @@ class StallDetector:
                 where = self._own.address_of(number)
                 publisher.notice(f"waiting-for-{why}", lane=lane, task=lane, other=other, address=where)
             if why == "done" and waited_s >= RENDEZVOUS_TIMEOUT_S:
-                self._break_off(f"{other} has finished this cell and will not come")
+                self._break_off(f"{other} has finished this cell and will not take part")
 
 
 def is_in_tensorflow(frame: FrameType) -> bool:
-    """Whether the innermost call is TensorFlow's, or one of Python's own made by TensorFlow, or waits in its place."""
+    """Whether the innermost call is TensorFlow's, one of Python's made by TensorFlow, or our wait in its place."""
     here: FrameType | None = frame
     for _ in range(_NEAR):
         if here is None:
@@ -137,7 +137,7 @@ def is_in_tensorflow(frame: FrameType) -> bool:
 
 
 def find_awaited(own: TaskContext, board: SharedState, waited_s: float) -> list[tuple[int, str]]:
-    """For whom a task may be waiting: its number and ``ended``, ``paused``, ``slow``, ``done`` or ``late``.
+    """Find the tasks that a task may be waiting for: number and ``ended``, ``paused``, ``slow``, ``done`` or ``late``.
 
     Processes that train together wait for each other; the evaluator is not among them, and servers are never late.
     """

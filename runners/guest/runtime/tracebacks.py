@@ -1,5 +1,8 @@
-"""Errors shown within a moment: IPython looks up the source of every frame, which takes half a minute for the thousand
-frames of an endless recursion. And shown as the learner's: what runs their cell is no part of their program."""
+"""Shortens tracebacks, which saves time and shows learners only their own program.
+
+IPython looks up the source of every frame, which takes half a minute for the thousand frames of an endless recursion.
+The frames of the code that runs a cell are removed, because they are not part of the learner's program.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,25 @@ import IPython
 import tornado
 
 _FRAMES_KEPT = 15
-"""At the beginning and at the end of a traceback, each."""
+"""Frames kept at the beginning and at the end of a traceback, each."""
 _OURS = f"{Path(__file__).parents[2]}/"
 _BELOW_A_CELL = (
     _OURS,
     *(f"{Path(module.__file__ or '').parent}/" for module in (IPython, ipykernel, tornado, asyncio)),
 )
-"""Folders of what calls a learner's cell."""
+"""Folders of the code that calls a learner's cell."""
 
 
 def paths_below_cell() -> list[str]:
-    """How the frames of the code that calls a cell begin, as Python writes them.
+    """The beginnings of the frames, as Python writes them, of the code that calls a cell.
 
-    For a failed operation, TensorFlow reports where it was created, from the process's first frame on.
+    For a failed operation, TensorFlow reports where it was created, starting from the first frame of the process.
     """
     return [*(f'File "{folder}' for folder in _BELOW_A_CELL), 'File "<frozen runpy>"']
 
 
 def shorten_long_tracebacks(formatter: Any) -> None:
-    """Make an IPython formatter leave out the middle of long tracebacks, and say so."""
+    """Make an IPython formatter omit the middle of long tracebacks, and say so."""
     structured_traceback = formatter.structured_traceback
 
     def of_the_ends(etype: Any, value: Any, tb: TracebackType | None, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +52,7 @@ def shorten_long_tracebacks(formatter: Any) -> None:
 
 
 def cut_middle(tb: TracebackType | None) -> int:
-    """Cut the middle out of a long traceback, in place; returns how many frames went."""
+    """Cut the middle out of a long traceback, in place; returns the number of removed frames."""
     chain = []
     while tb is not None:
         chain.append(tb)
@@ -62,7 +65,7 @@ def cut_middle(tb: TracebackType | None) -> int:
 
 
 def cut_own_frames(tb: TracebackType | None) -> None:
-    """Take our frames out of a traceback, in place, but for its first and its last."""
+    """Remove Lockstep's frames from a traceback, in place, except its first and last frame."""
     while tb is not None:
         after = tb.tb_next
         while after is not None and after.tb_next is not None and _is_ours(after):

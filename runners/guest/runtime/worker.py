@@ -1,4 +1,4 @@
-"""A further process of a cluster: it runs each cell as the learner's kernel does, and sends it what comes of it.
+"""A further process of a cluster: runs each cell as the learner's kernel does, and sends the kernel the output.
 
 Printed text goes through two pipes, everything else as lines of JSON through a socket, the link:
 
@@ -39,14 +39,14 @@ from runners.guest.runtime.pipes import unread_bytes
 from runners.guest.runtime.stall_detector import StallDetector
 
 _TOLD_S = 1.0
-"""How long what was printed may take to reach the kernel before the next line goes out in any case."""
+"""How long printed text may take to reach the kernel before the next line is sent anyway."""
 _LOOK_S = 0.0005
 _PIECES_S = 0.02
 """How long printed text waits for the rest of its line."""
 
 
 def serve(own: TaskContext, link: socket.socket, out: int, err: int) -> NoReturn:
-    """Be the process of ``own``'s task until the kernel is gone."""
+    """Run as the process of ``own``'s task until the kernel is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _print_to(out, err)
     gc.enable()
@@ -86,7 +86,7 @@ class _Link:
 
 
 class _LinkSession(Session):  # type: ignore[misc]
-    """What IPython takes for a connection to its clients."""
+    """Acts as IPython's connection to its clients."""
 
     def send_through(self, link: _Link) -> None:
         """Send every message through ``link``."""
@@ -95,7 +95,7 @@ class _LinkSession(Session):  # type: ignore[misc]
     def send(
         self, stream: Any, msg_or_type: Any, content: Any = None, *_: Any, metadata: Any = None, **__: Any
     ) -> None:
-        """Send a message, given whole or by its type and content."""
+        """Send a message, given as a whole or by its type and content."""
         kind = msg_or_type
         if isinstance(msg_or_type, dict):
             kind, content = msg_or_type["msg_type"], msg_or_type["content"]
@@ -103,7 +103,7 @@ class _LinkSession(Session):  # type: ignore[misc]
 
 
 class _Program:
-    """A shell of IPython's, and the cells it runs."""
+    """An IPython shell that runs the cells."""
 
     def __init__(self, own: TaskContext, link: _Link) -> None:
         self._watch = StallDetector(own)
@@ -117,12 +117,12 @@ class _Program:
             part.session, part.pub_socket = session, None
         builtins.input = _no_keyboard
         sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
-        InteractiveShellApp().init_path()  # what lies in the learner's folder is imported, as in the kernel
+        InteractiveShellApp().init_path()  # modules in the learner's folder can be imported, as in the kernel
         sys.argv = [""]
         publisher.set_sink(self._report)
 
     def run(self, cell: dict[str, Any]) -> None:
-        """Run one cell to its end, and say how it ended."""
+        """Run one cell, and report how it ended."""
         error: BaseException | None = None
         try:
             signal.signal(signal.SIGINT, interrupts.handle_sigint)
@@ -141,7 +141,7 @@ class _Program:
 
 
 def _serve_tensorflow(own: TaskContext) -> Any:
-    """What a worker or a parameter server runs: TensorFlow's own server, as in its guides."""
+    """Start TensorFlow's own server for a worker or a parameter server, as in its guides."""
     import tensorflow as tf
 
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -153,7 +153,7 @@ def _serve_tensorflow(own: TaskContext) -> Any:
 
 
 def _print_to(out: int, err: int) -> None:
-    """Have descriptors 1 and 2, and Python's streams, lead into the pipes."""
+    """Redirect descriptors 1 and 2, and Python's streams, into the pipes."""
     for fd, name in ((out, "stdout"), (err, "stderr")):
         number = 1 if name == "stdout" else 2
         os.dup2(fd, number)
@@ -164,7 +164,7 @@ def _print_to(out: int, err: int) -> None:
 
 
 class _WorkerStream(io.TextIOBase):
-    """Standard output or error of a worker: it writes whole lines at once, and what is no whole line a moment later."""
+    """Standard output or error of a worker: writes whole lines at once, and partial lines a moment later."""
 
     encoding = "utf-8"
 
@@ -176,7 +176,7 @@ class _WorkerStream(io.TextIOBase):
         threading.Thread(target=self._write_soon, daemon=True, name=f"printed-{descriptor}").start()
 
     def fileno(self) -> int:
-        """For children, which write there themselves."""
+        """The descriptor, for child processes that write to it directly."""
         return self._descriptor
 
     def writable(self) -> bool:
@@ -184,7 +184,7 @@ class _WorkerStream(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Print; a replica's text says whose it is."""
+        """Write text, tagged with its replica."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         with self._lock:
@@ -196,7 +196,7 @@ class _WorkerStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Write all of it."""
+        """Write all pending text."""
         with self._lock:
             data = "".join(self._held).encode("utf-8", "backslashreplace")
             self._held.clear()

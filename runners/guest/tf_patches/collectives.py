@@ -1,11 +1,10 @@
-"""Lets one session make several strategies, as happens whenever a learner runs an edited cell again.
+"""Lets one session create several strategies, as happens whenever a learner reruns an edited cell.
 
-TensorFlow numbers the groups of devices that add up tensors from 1 for each strategy, but remembers the shapes of a
+TensorFlow numbers the groups of devices that reduce tensors from 1 for each strategy, but remembers the shapes of a
 group's sums for the life of the process. A second strategy whose model differs from the first one's therefore fails
-with "Shape mismatch in the collective instance", on real GPUs too, until the program is restarted. With these patches
-each strategy of a process numbers its groups from a base that no other strategy uses, nor one of another process of
-its cluster: the first worker keeps the groups of all. Where several workers add up together, all of them must use the
-same numbers, so those stay as they are.
+with "Shape mismatch in the collective instance", even on real GPUs, until the program is restarted. With these patches,
+each strategy numbers its groups from a base that no other strategy in the process or its cluster uses: the first worker
+keeps track of all groups. Workers that reduce together must use the same numbers, so those stay unchanged.
 
 Once a process is connected to other workers, TensorFlow counts the devices of all of them as its own. It would give
 them to a MirroredStrategy that names no devices, and crash in its first step. With these patches such a strategy gets
@@ -35,11 +34,11 @@ subject = Subject(
 )
 
 _BASE_STEP = 1_000
-"""Groups of devices that one strategy may have."""
+"""The number of device groups that one strategy may have."""
 
 
 def separate_collective_keys(process: int = 0, processes: int = 1) -> None:
-    """Do so in this process, number ``process`` of the ``processes`` that train together. Runs no op."""
+    """Apply the patches in this process, number ``process`` of ``processes`` that train together. Runs no op."""
     subject.apply(itertools.count(_BASE_STEP * (1 + process), _BASE_STEP * processes))
 
 

@@ -1,4 +1,4 @@
-"""``coordinator.done()``: a program that asks it again and again waits for somebody, and nothing shows for whom."""
+"""``coordinator.done()``: a program that polls it waits for a worker, but nothing shows for which one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ subject = Subject(
 
 
 def report_polls(polled: Callable[[bool], None]) -> None:
-    """Call ``polled`` with each answer of a coordinator. Runs no op."""
+    """Call ``polled`` with each result of ``done()``. Runs no op."""
     subject.apply(polled)
 
 

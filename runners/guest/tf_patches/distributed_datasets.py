@@ -1,15 +1,14 @@
-"""How a distributed data set hands its elements to devices.
+"""Mends how a distributed data set passes its elements to devices.
 
-TensorFlow makes a small data set for each device, which only fetches and prefetches. tf.data tunes each of them in a
-thread of its own, and whoever drops such an iterator waits until that thread wakes up: an epoch of 1.2 s took up to
-44 s that way, with every core idle. There is nothing to tune in them, since their buffer is fixed; the learner's own
-pipeline is still tuned.
+TensorFlow creates a small data set for each device, which only fetches and prefetches. tf.data tunes each of them in a
+separate thread, and deleting such an iterator waits until that thread wakes up: an epoch of 1.2 s took up to 44 s that
+way, with every core idle. There is nothing to tune, because their buffers are fixed; the learner's own pipeline is
+still tuned.
 
-TensorFlow also releases a distributed data set before the thread that makes its elements has ended. Where it reads the
-data set itself and not a rewritten copy, as it does whenever Keras 3 is given arrays, that thread then asks freed
-memory how many parts an element has. Dropping an iterator while it makes an element, as ``fit`` and ``evaluate`` do
-with their first one, may crash, on real GPUs and without a line of ours. With these patches the data set lives for as
-long as something reads it.
+TensorFlow also releases a distributed data set before the thread that produces its elements has ended. If it reads the
+data set itself and not a rewritten copy, as it does whenever Keras 3 gets arrays, that thread then reads freed memory.
+Deleting an iterator while it produces an element, as ``fit`` and ``evaluate`` do with their first one, may crash, even
+on real GPUs and without Lockstep. With these patches, the data set lives as long as something reads it.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ lifetime = Subject(
 
 
 def disable_autotune() -> None:
-    """Switch tuning off in the data sets of devices, in this process. Call before one is made; runs no op."""
+    """Disable tuning of the per-device data sets in this process. Call before one is created; runs no op."""
     tuning.apply()
 
 
 def keep_alive_while_iterated() -> None:
-    """Keep distributed data sets until nothing reads them any more, in this process. Runs no op."""
+    """Keep distributed data sets alive in this process while something reads them. Runs no op."""
     lifetime.apply()
 
 
@@ -57,17 +56,17 @@ def _untuned(original: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _KeptDataset(dataset_ops.UnaryUnchangedStructureDataset):  # type: ignore[misc]
-    """A data set that, once it has its last options, is held by whatever reads it.
+    """A data set that its readers keep alive once its final options are set.
 
-    TensorFlow reads through a data set of options as if it were not there, so it holds only the one below. One that
-    takes all elements it does read, element by element; where TensorFlow rewrites data sets, it leaves this one out.
+    TensorFlow looks through a data set of options, so it keeps only the one below alive. It does read a data set that
+    takes all elements; when it rewrites data sets, it removes this one.
     """
 
     def __init__(self, data: Any) -> None:
         super().__init__(data, data._variant_tensor)
 
     def with_options(self, options: Any, name: str | None = None) -> Any:
-        """Called by the iterator over several devices, right before it begins."""
+        """Called by the multi-device iterator right before it starts."""
         return super().with_options(options, name).take(-1)
 
 

@@ -1,7 +1,7 @@
-"""How TensorFlow runs an op outside of a function.
+"""Makes TensorFlow run ops outside functions directly.
 
 By default it wraps each op in a function of its own and optimizes that function: 3 to 15 ms for the first use of every
-op, 36 ms for a MirroredStrategy. TensorFlow can also hand the op straight to its kernel: the same kernel, the same
+op, 36 ms for a MirroredStrategy. TensorFlow can also pass the op straight to its kernel: the same kernel, the same
 result.
 """
 
@@ -29,5 +29,5 @@ def _never(original: Any, options: Any, _: bool) -> None:
 
 
 def run_ops_directly() -> None:
-    """Do so in this process and its children. Call before any op runs."""
+    """Run ops directly in this process and its children. Call before any op runs."""
     subject.apply()

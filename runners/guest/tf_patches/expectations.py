@@ -1,4 +1,4 @@
-"""Whether a library is as a patch expects it to be. Nothing is called; only names, parameters and code are read."""
+"""Checks whether a library is as a patch expects. Calls nothing: reads only names, parameters and code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = object()
 
 
 class Moved(LookupError):
-    """Something is not as expected. ``str()`` says what, as a part of a sentence."""
+    """A library is not as expected. ``str()`` is a clause that says what differs."""
 
 
 def check(
@@ -30,10 +30,10 @@ def check(
 
     Args:
         target: ``module:name``.
-        relies_on: see there.
-        used_by: see there.
+        relies_on: see ``Declaration``.
+        used_by: see ``Declaration``.
         adds: whether the patch adds the target, so that it must not exist yet.
-        may_wait: only look whether the module exists, without importing it.
+        may_wait: only check whether the module exists, without importing it.
 
     Raises:
         Moved: the first difference.
@@ -45,7 +45,7 @@ def check(
         return
     owner, name, found = find(target)
     if adds and found is not MISSING:
-        raise Moved("it exists now")
+        raise Moved("it already exists")
     if not adds and found is MISSING:
         raise Moved("it does not exist")
     for need in relies_on:
@@ -61,7 +61,7 @@ def check(
 
 
 def find(target: str) -> tuple[Any, str, Any]:
-    """The module or class that holds a target, the target's name there, and the target itself, or ``MISSING``.
+    """Find the module or class that holds a target, the target's name there, and the target itself, or ``MISSING``.
 
     Raises:
         Moved: there is no such module or class.
@@ -81,7 +81,7 @@ def find(target: str) -> tuple[Any, str, Any]:
 def _check_parameters(found: Any, expected: str) -> None:
     try:
         names = [_written(parameter) for parameter in inspect.signature(_function(found)).parameters.values()]
-    except (TypeError, ValueError):  # it is not a function any more, or one of C that does not say
+    except (TypeError, ValueError):  # it is no longer a function, or one in C without a signature
         raise Moved(f"its parameters cannot be read, and should be {expected}") from None
     wanted = [word.strip() for word in expected.strip("()").split(",") if word.strip()]
     if names != wanted and not (wanted[-1:] == ["..."] and names[: len(wanted) - 1] == wanted[:-1]):
@@ -89,7 +89,7 @@ def _check_parameters(found: Any, expected: str) -> None:
 
 
 def _function(found: Any) -> Any:
-    """What a property, a class method or a static method calls."""
+    """The function behind a property, a class method or a static method."""
     return found.fget if isinstance(found, property) else getattr(found, "__func__", found)
 
 
@@ -104,7 +104,7 @@ def _check_attribute(owner: Any, name: str) -> None:
 
 @functools.cache
 def _attributes(owner: type) -> frozenset[str]:
-    """What the code of a class and of its bases mentions: its objects' attributes are among that."""
+    """The names that the code of a class and its bases mentions, which include its instances' attributes."""
     functions = [
         inspect.unwrap(each) for base in owner.__mro__ for each in vars(base).values() if inspect.isfunction(each)
     ]

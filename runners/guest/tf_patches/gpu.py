@@ -1,9 +1,8 @@
-"""``gpu:N`` without GPUs: N logical CPU devices stand in for N GPUs, and TensorFlow's questions about GPUs are
-answered as if they were.
+"""``gpu:N`` without GPUs: N logical CPU devices stand in for N GPUs, and TensorFlow lists them as GPUs.
 
-Everything is TensorFlow's own code on TensorFlow's own devices. Only the word ``GPU`` is replaced on the way in
-(``gpu_names``), the lists on the way out (``gpu_lists``, ``gpu_memory``), and what only CUDA has (``nccl``). The table
-of what is simulated, and how, is in the README of ``runners/guest``.
+Everything is TensorFlow's own code on TensorFlow's own devices. Only device names are translated on the way in
+(``gpu_names``), lists on the way out (``gpu_lists``, ``gpu_memory``), and ops that only CUDA has are replaced
+(``nccl``). The README of ``runners/guest`` has a table of what is simulated, and how.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from runners.sandbox import nvidia_smi
 
 def simulate(count: int) -> None:
     """Make TensorFlow in this process see ``count`` GPUs. Call once, before any op runs; runs no op itself."""
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # a learner may set it, for the simulated ones
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # a learner may set it for the simulated GPUs
     os.putenv("CUDA_VISIBLE_DEVICES", "-1")  # CUDA itself reads this
     gpu_lists.show_gpus(count)
     gpu_names.translate()

@@ -1,9 +1,9 @@
-"""The lists of devices where GPUs are simulated.
+"""Simulates the lists of GPUs.
 
 Until its first op, TensorFlow's context keeps in Python which GPUs there are, which of them are visible, whether their
 memory grows, and into how many logical ones each is split. Simulated GPUs are entered in these same lists, so every
-rule and every error about them is TensorFlow's own. Only when TensorFlow makes its devices do N logical CPU devices
-take the place of N logical GPUs, and where it lists what it has made, they are listed as both.
+rule and every error about them is TensorFlow's own. When TensorFlow creates its devices, N logical CPU devices replace
+N logical GPUs, and its lists of created devices show them as both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ subject = Subject(
 
 
 def show_gpus(count: int) -> None:
-    """Have TensorFlow's context of this process see ``count`` GPUs. Call once, before any op runs; runs no op."""
+    """Make this process's TensorFlow context see ``count`` GPUs. Call once, before any op runs; runs no op."""
     subject.apply(_SimulatedGpus(count))
 
 
@@ -53,7 +53,7 @@ subject.needs(f"{_CONTEXT}__init__", relies_on=("._context_handle", "._virtual_d
 
 
 class _SimulatedGpus:
-    """``count`` GPUs in each context, as far as the learner's ``CUDA_VISIBLE_DEVICES`` shows them."""
+    """``count`` GPUs in each context, or as many as the learner's ``CUDA_VISIBLE_DEVICES`` shows."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -70,7 +70,7 @@ class _SimulatedGpus:
         ),
     )
     def find(self, original: Any, context: Any, reinitialize: bool = False) -> None:
-        """Enter the GPUs when TensorFlow looks for devices."""
+        """Add the GPUs when TensorFlow looks for devices."""
         original(context, reinitialize)
         if self._entered_in is not context or reinitialize:
             self._entered_in = context
@@ -177,7 +177,7 @@ def _gpus(context: Any) -> list[Any]:
 
 
 def _logical(context: Any, kind: str) -> int:
-    """Logical devices of a type that the visible physical ones are split into."""
+    """The number of logical devices that the visible physical ones of a type are split into."""
     context._initialize_physical_devices()
     visible = [d for d in context._visible_device_list if d.device_type == kind]
     splits = [context._virtual_device_map.get(d) for d in visible]

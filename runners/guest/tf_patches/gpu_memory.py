@@ -1,9 +1,9 @@
-"""How much memory a simulated GPU holds: an estimate.
+"""Estimates how much memory a simulated GPU holds.
 
-TensorFlow keeps no count for logical CPU devices, and all of them share the memory of one process. What can be said is
-what a program keeps there: the bytes of the tensors and variables that live on the device at that moment, each copy
-that a strategy makes included. What a step needs while it runs, and what TensorFlow keeps for later, is not in it. The
-peak is the largest of these sums since the last reset, as far as somebody asked.
+TensorFlow does not count the memory of logical CPU devices, and all of them share the memory of one process. The
+estimate is the number of bytes in the tensors and variables that are on the device at that moment, including each copy
+that a strategy makes. It does not include temporary memory of a step or memory that TensorFlow keeps for later. The
+peak is the largest estimate since the last reset; estimates are made only when a program asks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _peaks: dict[int, int] = {}
 
 
 def info(device: object, gpus: int) -> dict[str, int] | None:
-    """What ``get_memory_info`` answers for one of ``gpus`` GPUs, in bytes; None if ``device`` names none of them."""
+    """The result of ``get_memory_info`` for one of ``gpus`` GPUs, in bytes; None if ``device`` is not one of them."""
     index = index_of(device)
     if index is None or index >= gpus:
         return None
@@ -34,7 +34,7 @@ def info(device: object, gpus: int) -> dict[str, int] | None:
 
 
 def reset(device: object, gpus: int) -> bool:
-    """Forget the peak of that GPU; False if ``device`` names none."""
+    """Reset the peak of that GPU; returns False if ``device`` is not one."""
     index = index_of(device)
     if index is None or index >= gpus:
         return False
@@ -43,7 +43,7 @@ def reset(device: object, gpus: int) -> bool:
 
 
 def bytes_held(index: int) -> int:
-    """Bytes of the live tensors and variables on the device that stands for a GPU."""
+    """Bytes of the live tensors and variables on the device that stands in for a GPU."""
     tensor_class, variable_class = ops.EagerTensor, resource_variable_ops.BaseResourceVariable
     total = 0
     for thing in gc.get_objects():

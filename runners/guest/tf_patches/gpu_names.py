@@ -1,8 +1,8 @@
-"""What ``/gpu:1`` means where GPUs are simulated: ``/device:CPU:1``, the logical device that stands in for it.
+"""Translates names of simulated GPUs: ``/gpu:1`` becomes ``/device:CPU:1``, the logical device that stands in for it.
 
-TensorFlow reads every device name in one place, whoever wrote it: a learner in ``tf.device``, a strategy in its own
-code, ``tf.data``. The name is replaced there, and the result is remembered, so no op is any slower for it. What comes
-back from TensorFlow, a tensor's ``.device`` for one, is the name of the device that it really is on.
+TensorFlow parses every device name in one place, whether it comes from a learner's ``tf.device``, a strategy or
+``tf.data``. The name is translated there and the result is cached, so ops do not become slower. Names that TensorFlow
+returns, such as a tensor's ``.device``, are those of the actual device.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ first_name = Subject(
 
 
 def translate() -> None:
-    """Have TensorFlow read names of GPUs as those of their stand-ins. Call after ``gpu_lists.show_gpus``."""
+    """Make TensorFlow translate names of GPUs to those of their stand-ins. Call after ``gpu_lists.show_gpus``."""
     subject.apply({})
     notice = _Notice()
     notice.stop = first_name.apply(notice)
@@ -51,7 +51,7 @@ def translate() -> None:
     used_by=("tensorflow.python.framework.device_spec:DeviceSpecV2.from_string",),
 )
 def _read(known: dict[str | None, Components], original: Any, spec: str | None = None) -> Components:
-    """``known``: names that were read since the number of GPUs is final."""
+    """Parse a name; ``known`` caches names once the number of GPUs is final."""
     found = known.get(spec)
     if found is None:
         found = cpu_stand_in(original(spec), logical_gpus())
@@ -66,7 +66,7 @@ def _read(known: dict[str | None, Components], original: Any, spec: str | None =
     used_by=("tensorflow.python.framework.ops:_UserDeviceSpec.__init__",),
 )
 def _merge(_: object, original: Any, spec: Any) -> Any:
-    """In a graph, a ``tf.DeviceSpec`` is used as it is: make it a name, which is read."""
+    """Turn a ``tf.DeviceSpec``, which a graph would use as it is, into a name, which is translated."""
     return original(spec.to_string() if device.is_device_spec(spec) else spec)
 
 
@@ -75,18 +75,18 @@ def _merge(_: object, original: Any, spec: Any) -> Any:
     relies_on=("(self, ctx, device_name)", f"{_DEVICE}canonical_name"),
 )
 def _copy(_: object, original: Any, self: Any, ctx: Any = None, device_name: str | None = None) -> Any:
-    """``tensor.gpu()`` reads no name."""
+    """Translate the device of ``tensor.gpu()``, which does not parse a name."""
     return original(self, ctx, device.canonical_name(device_name) if device_name else device_name)
 
 
 class _Notice:
-    """Tells, the first time that the learner's ``tf.device`` names a GPU, by what name its tensors go."""
+    """Tells the learner, when ``tf.device`` first names a GPU, which device name its tensors report."""
 
     stop: Callable[[], None]
 
     @first_name.patch("tensorflow:device", relies_on=("(device_name)",))
     def enter(self, original: Any, device_name: Any) -> AbstractContextManager[None]:
-        """Enter the scope of the device."""
+        """Enter the device's scope, and send the notice."""
         index = index_of(getattr(device_name, "name", device_name))
         if index is not None and index < logical_gpus():
             self.stop()

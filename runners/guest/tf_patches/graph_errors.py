@@ -1,4 +1,4 @@
-"""Errors of graphs: TensorFlow shows where each failed operation was made, from the first frame of the process on."""
+"""Errors of graphs: TensorFlow shows where a failed operation was created, from the first frame of the process."""
 
 from __future__ import annotations
 

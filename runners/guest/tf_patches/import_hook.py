@@ -1,4 +1,4 @@
-"""Does something to a module right after its import, for modules that may be imported later or never."""
+"""Changes a module right after its import, for modules that may be imported later or never."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Change = Callable[[ModuleType], None]
 
 
 def call_after_import(module: str, change: Change) -> None:
-    """Have ``change`` called with a module that is not imported yet, once its own code has run."""
+    """Call ``change`` with a module that is not imported yet, right after its code has run."""
     if not any(finder is _waiting for finder in sys.meta_path):
         sys.meta_path.insert(0, _waiting)
     _waiting.changes.setdefault(module, []).append(change)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Waits for modules."""
+    """Waits for the import of modules."""
 
     def __init__(self) -> None:
         self.changes: dict[str, list[Change]] = {}
@@ -37,7 +37,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Lets the real loader do its work, and then makes the changes."""
+    """Runs the real loader, and then makes the changes."""
 
     def __init__(self, real: importlib.abc.Loader, changes: list[Change]) -> None:
         self._real = real

@@ -1,6 +1,6 @@
-"""What the kernel relies on in ipykernel, IPython and jupyter_client: methods that it overrides, and one patch.
+"""Declares what the kernel relies on in ipykernel, IPython and jupyter_client: overridden methods, and one patch.
 
-An override of a method that no longer exists is never called, and nothing says so. Each is therefore declared here.
+An override of a method that no longer exists is silently never called. Each one is therefore declared here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEBUGGER_TEST = f"{_CODE}test_a_kernel_has_no_debugger_and_has_not_looked_at_an
 subject = Subject(
     __name__,
     when="every kernel",
-    because="a kernel here is forked from a warm process, on sockets that were bound outside, and has no files",
+    because="a kernel is forked from a warm process, uses sockets that were bound outside, and has no files",
     since="ipykernel 7.4",
     test=f"{_JUPYTER}test_a_kernel_answers_on_every_channel_and_leaves_nothing",
 )
@@ -41,7 +41,7 @@ keyboard = Subject(
 
 @contextmanager
 def hidden_modules() -> Iterator[None]:
-    """While a kernel is made, ipykernel sees no modules."""
+    """Hide all modules from ipykernel while a kernel is created."""
     undo = subject.apply()
     try:
         yield
@@ -50,7 +50,7 @@ def hidden_modules() -> Iterator[None]:
 
 
 class _WithoutModules:
-    """``sys`` for code that would read the file name of every module."""
+    """A stand-in for ``sys`` in code that would read the file name of every module."""
 
     modules: ClassVar[dict[str, Any]] = {}
 
@@ -61,7 +61,7 @@ class _WithoutModules:
 @subject.value(
     "ipykernel.ipkernel:sys",
     used_by=("ipykernel.ipkernel:IPythonKernel.__init__",),
-    because="for its debugger it looks at each of 5,000 modules, and to count a reference is to copy a page of memory",
+    because="its debugger looks at each of 5,000 modules, and each changed reference count copies a page of memory",
     test=_DEBUGGER_TEST,
 )
 def _hide_modules(_: Any) -> Any:
@@ -101,7 +101,7 @@ subject.needs("ipykernel.zmqshell:ZMQInteractiveShell.ask_exit", relies_on=("(se
 subject.needs(
     "ipykernel.zmqshell:ZMQInteractiveShell._showtraceback",
     relies_on=("(self, etype, evalue, stb)", "._last_traceback"),
-    because="some errors get a hint, and a script that ends itself shows none",
+    because="some errors get a hint, and a script that exits shows no error",
     test=f"{_CODE}test_a_script_may_end_itself",
 )
 
@@ -127,7 +127,7 @@ subject.needs(
 )
 subject.needs(
     "IPython.core.ultratb:ListTB.structured_traceback",
-    because="the middle of a long traceback is left out: it would take IPython half a minute",
+    because="the middle of a long traceback is omitted, because it would take IPython half a minute",
     test="tests/unit/runners/guest/runtime/test_tracebacks.py"
     "::test_the_formatter_says_what_is_left_out_of_every_error_in_the_chain",
 )

@@ -1,10 +1,10 @@
-"""What code written for TensorFlow 2.6 expects of Keras 2, and TF-Keras 2.21 no longer offers.
+"""Restores what code written for TensorFlow 2.6 expects of Keras 2 and TF-Keras 2.21 no longer has.
 
-Courses of that time often use the optimizers' ``lr`` and ``decay``, the first of which would be ignored with nothing
-but a warning, ``tf.keras.mixed_precision.experimental``, and ``tf.keras.__version__``. All else is TF-Keras's own.
+Courses of that time often use ``tf.keras.mixed_precision.experimental``, ``tf.keras.__version__``, and the optimizers'
+``lr`` and ``decay``, the first of which would only cause a warning. Everything else is TF-Keras's own.
 
-``import tensorflow.keras.layers`` finds the folder of TF-Keras that ``tf.keras`` comes from, and would run its files a
-second time under the other name: a module that is not the one that ``tf.keras`` has, without what is added here.
+``import tensorflow.keras.layers`` would find TF-Keras's files and run them a second time under the other name. The
+result would be a second module, different from the one in ``tf.keras``, without these additions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPTIMIZERS = (
     "RMSprop",
     "SGD",
 )
-"""Those of ``tf.keras.optimizers`` that have a learning rate."""
+"""The optimizers in ``tf.keras.optimizers`` that have a learning rate."""
 
 subject = Subject(
     __name__,
@@ -72,7 +72,7 @@ subject.needs(
 
 
 def _with_older_words(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
-    """``lr`` is the learning rate; with ``decay`` it is divided by 1 + ``decay`` × steps, as it used to be."""
+    """Accept ``lr`` as the learning rate; with ``decay``, divide it by 1 + ``decay`` × steps, as Keras used to."""
     rate, decay = kwargs.pop("lr", None), kwargs.pop("decay", None)
     if rate is not None and not args:
         kwargs.setdefault(_RATE, rate)
@@ -109,7 +109,7 @@ def _mixed_precision() -> types.ModuleType:
     from tf_keras import mixed_precision
 
     class Policy(mixed_precision.Policy):  # type: ignore[misc]
-        """As it was: a loss scale is dynamic where the policy needs one."""
+        """The policy of TensorFlow 2.6: its loss scale is dynamic if it needs one."""
 
         def __init__(self, name: str, loss_scale: Any = "auto") -> None:
             if loss_scale not in ("auto", "dynamic", None):
@@ -117,7 +117,7 @@ def _mixed_precision() -> types.ModuleType:
             super().__init__(name)
 
     def loss_scale_optimizer(optimizer: Any, loss_scale: Any = "dynamic") -> Any:
-        """As it was: ``loss_scale`` is ``dynamic`` or a number."""
+        """The class of TensorFlow 2.6: ``loss_scale`` is ``dynamic`` or a number."""
         if loss_scale == "dynamic":
             return mixed_precision.LossScaleOptimizer(optimizer)
         return mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, initial_scale=float(loss_scale))

@@ -1,9 +1,9 @@
-"""What Lockstep fixes in Keras 3 until a release of Keras does.
+"""Fixes for Keras 3, until a release of Keras has them.
 
 Keras 3.15.1 creates variables where they are first needed: those of an optimizer in ``apply_gradients``, those of a
 layer without an input shape in its first call. Inside ``strategy.run`` in a ``tf.function``, that is the graph of one
 replica, and the first step fails with "You must feed a value for placeholder tensor". TensorFlow's own tutorial on
-custom training stops there. Keras 2 creates variables outside the graph in both cases. So does the main branch of
+custom training fails this way. Keras 2 creates variables outside the graph in both cases. So does the main branch of
 Keras 3 for optimizers (pull request 23087), but no release has that yet.
 """
 

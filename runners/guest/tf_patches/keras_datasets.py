@@ -1,7 +1,7 @@
-"""Inside the sandbox, ``keras.datasets.<name>.load_data()`` answers without a network.
+"""Makes ``keras.datasets.<name>.load_data()`` work in the sandbox without a network.
 
-It reads the node's cache, where arrays are ready, or makes the stand-in. IMDB and the houses are left to Keras, which
-gets their files (see ``keras_get_file``).
+It reads the node's cache, where arrays are ready, or generates the stand-in. IMDB and the house prices are left to
+Keras, which gets their files (see ``keras_get_file``).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Pair = tuple[Any, Any]
 LoadData = Callable[..., tuple[Pair, Pair]]
 
 DATA_SETS = ("cifar10", "cifar100", "fashion_mnist", "mnist")
-"""Those that the catalog does not leave to Keras."""
+"""The data sets that the catalog does not leave to Keras."""
 _HOMES = ("keras.src.datasets", "tf_keras.src.datasets")
-"""Where the two Kerases define ``load_data``; their other modules only name it again."""
+"""The modules in which both versions of Keras define ``load_data``; other modules only re-export it."""
 _LABEL_MODES = ("fine", "coarse")
 
 STAND_IN_LINE = (
@@ -48,14 +48,14 @@ subject = Subject(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where data sets come from."""
+    """The source of data sets."""
 
     cache: Cache
     catalog: Catalog
 
 
 def install(cache_dir: Path, catalog: Catalog | None = None) -> None:
-    """Make every data set in the catalog load from ``cache_dir``, or as its stand-in.
+    """Load every data set in the catalog from ``cache_dir``, or as its stand-in.
 
     Call it once in a process that has imported TensorFlow and will fork: it runs no op, starts no thread, and reads no
     file but the catalog.
@@ -66,10 +66,10 @@ def install(cache_dir: Path, catalog: Catalog | None = None) -> None:
 
 
 def load(cache: Cache, data_set: DataSet) -> tuple[Arrays, bool]:
-    """The arrays, and whether they are real.
+    """Load the arrays; also returns whether they are real.
 
     Raises:
-        DamagedDataSet: there are real files, but not as the catalog says.
+        DamagedDataSet: there are real files, but they do not match the catalog.
     """
     real = cache.present(data_set)
     arrays = map_prepared(cache, data_set)
@@ -79,7 +79,7 @@ def load(cache: Cache, data_set: DataSet) -> tuple[Arrays, bool]:
 
 
 def _load_data(source: _Source, original: LoadData, *args: Any, **kwargs: Any) -> tuple[Pair, Pair]:
-    """Takes what Keras's own takes, but where to cache is ours to know."""
+    """Accept the arguments of Keras's own function; the path of its cache has no effect."""
     home = sys.modules[original.__module__]
     mode = inspect.signature(original).bind(*args, **kwargs).arguments.get("label_mode", "fine")
     if mode not in _LABEL_MODES:
@@ -98,7 +98,7 @@ for _home in _HOMES:
 
 
 def _pair(arrays: Arrays, part: str, label_mode: str, channels_first: bool) -> Pair:
-    """Images and labels of one part, as Keras's own ``load_data`` forms them: CIFAR-100's labels are int64."""
+    """Images and labels of one part, in the form of Keras's own ``load_data``: CIFAR-100's labels are int64."""
     x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
     if f"y_{part}_coarse" in arrays:
         y = (arrays[f"y_{part}_coarse"] if label_mode == "coarse" else y).astype(np.int64)

@@ -1,8 +1,7 @@
-"""``keras.utils.get_file`` in the sandbox: the catalog's files without a network, a clear sentence for all others.
+"""``keras.utils.get_file`` in the sandbox: the catalog's files without a network, and a clear error for all others.
 
-Keras's own function still decides where a file belongs, whether it is there, and how it is unpacked. Only the download
-is ours: a known address gives the real file from the node's cache, or one of the same format made from the
-stand-in.
+Keras's own function still decides where a file belongs, whether it exists, and how it is unpacked. Only the download is
+replaced: a known URL gives the real file from the node's cache, or a file of the same format made from the stand-in.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from runners.datasets.standins import generate, write_file
 from runners.guest.tf_patches.registry import Subject
 
 _HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
-"""Where the two Kerases define ``get_file``."""
+"""The modules in which both versions of Keras define ``get_file``."""
 
 STAND_IN_LINE = (
     "Stand-in data: {title} is not in this node's cache, so {file} comes from {stand_in}, in the format of the real "
@@ -31,9 +30,9 @@ STAND_IN_LINE = (
 )
 
 _WEIGHTS = "keras-applications/"
-"""Part of the address of every file of pretrained weights."""
+"""Part of the URL of every file of pretrained weights."""
 _DOWNLOADING = "Downloading data from "
-"""How Keras begins to say that it downloads; an address follows."""
+"""The beginning of Keras's message about a download; a URL follows."""
 
 subject = Subject(
     __name__,
@@ -46,7 +45,7 @@ subject = Subject(
 
 
 class NoNetwork(DataSetError):
-    """A file was asked for that only a network could bring."""
+    """The requested file is available only over a network."""
 
     def __init__(self, url: str, catalog: Catalog) -> None:
         super().__init__(
@@ -56,7 +55,7 @@ class NoNetwork(DataSetError):
 
 
 class NoPretrainedWeights(DataSetError):
-    """Pretrained weights were asked for."""
+    """Pretrained weights were requested."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
@@ -67,7 +66,7 @@ class NoPretrainedWeights(DataSetError):
 
 
 class FileIndex:
-    """Every file of the catalog by its addresses."""
+    """Every file in the catalog, by its URLs."""
 
     def __init__(self, cache: Cache, catalog: Catalog) -> None:
         self._cache = cache
@@ -80,23 +79,23 @@ class FileIndex:
         }
 
     def find(self, url: str) -> tuple[DataSet, DataFile] | None:
-        """The file that an address means, if it is one of the catalog's."""
+        """Find the catalog's file for a URL; None if there is none."""
         return self._files.get(url)
 
     def real(self, data_set: DataSet) -> bool:
-        """Whether the real one is served."""
+        """Whether the real data set is served."""
         return self._cache.present(data_set)
 
     def refusal(self, url: str) -> DataSetError:
-        """Why what lies at another address cannot be had."""
+        """The error for a URL that is not in the catalog."""
         return NoPretrainedWeights(url) if _WEIGHTS in url else NoNetwork(url, self._catalog)
 
     def put(self, data_set: DataSet, file: DataFile, target: Path) -> None:
-        """Place a file at ``target``, whole at once: workers of one sandbox may ask at the same time.
+        """Put a file at ``target`` atomically, because workers of one sandbox may ask for it at the same time.
 
         Raises:
-            DamagedDataSet: there are real files, but not as the catalog says.
-            OSError: no room.
+            DamagedDataSet: there are real files, but they do not match the catalog.
+            OSError: the disk is full.
         """
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
             made = Path(folder) / file.name
@@ -111,12 +110,12 @@ class FileIndex:
 
 
 def install(index: FileIndex) -> None:
-    """Serve the files of ``index`` in both Kerases; call as ``keras_datasets.install``."""
+    """Serve the files of ``index`` in both versions of Keras; call it where ``keras_datasets.install`` is called."""
     subject.apply(index)
 
 
 def _get_file(index: FileIndex, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A ``get_file`` that expects of a known file the digest it has here."""
+    """A ``get_file`` that expects the digest that a known file has here."""
     given = inspect.signature(original).bind(*args, **kwargs)
     found = index.find(given.arguments.get("origin") or "")
     if found is None:
@@ -137,7 +136,7 @@ def _get_file(index: FileIndex, original: Callable[..., Any], *args: Any, **kwar
 def _retrieve(
     index: FileIndex, original: Callable[..., Any], url: str, filename: str, *args: Any, **kwargs: Any
 ) -> Any:
-    """A ``urlretrieve`` that knows the catalog and the sandbox's own loopback."""
+    """A ``urlretrieve`` for URLs in the catalog and on the sandbox's own loopback."""
     found = index.find(url)
     if found is not None:
         return index.put(*found, Path(filename))
@@ -147,13 +146,13 @@ def _retrieve(
 
 
 def _is_near(url: str) -> bool:
-    """Whether an address lies within the sandbox."""
+    """Whether a URL is inside the sandbox."""
     parts = urllib.parse.urlsplit(url)
     return parts.scheme == "file" or parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
 class _WithoutDownloads:
-    """Keras's module for output, without announcements of downloads that do not happen."""
+    """Keras's output module, without messages about downloads that do not happen."""
 
     def __init__(self, index: FileIndex, real: ModuleType) -> None:
         self._index = index
@@ -163,7 +162,7 @@ class _WithoutDownloads:
         return getattr(self._real, name)
 
     def print_msg(self, message: str, line_break: bool = True) -> None:
-        """Print what Keras wants to say."""
+        """Print a message of Keras, unless it announces a download."""
         _, download, url = message.partition(_DOWNLOADING)
         if not download or (_is_near(url) and self._index.find(url) is None):
             self._real.print_msg(message, line_break=line_break)

@@ -1,9 +1,9 @@
-"""Watches Keras train, without a word in the learner's code: numbers for the chart, progress, and the step reached.
+"""Watches Keras train without changes to the learner's code: reports metrics, progress and the step reached.
 
-Keras makes a ``CallbackList`` for every ``fit``, ``evaluate`` and ``predict``. Ours is added to each list when the list
-is made, behind all others and after Keras has looked through it: no result, no order and no traceback changes. Keras 3
-reads its metrics for its callbacks in any case, on a thread of its own; of Keras 2's tensors one is read when it is
-sent. Nothing here runs an op or imports Keras: a zygote may call ``watch``.
+Keras creates a ``CallbackList`` for every ``fit``, ``evaluate`` and ``predict``. Lockstep's callback is appended to
+each new list after Keras has inspected it, so no result, order or traceback changes. Keras 3 reads metrics for its
+callbacks anyway, on a separate thread; Keras 2's tensors are read only when they are sent. Nothing here runs an op or
+imports Keras: a zygote may call ``watch``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TESTS = "tests/functional/runner/test_visualizations.py::"
 subject = Subject(
     __name__,
     when="every process",
-    because="the page shows numbers and progress of a training without a word in the learner's code",
+    because="the page shows metrics and progress of training without changes to the learner's code",
     since="Keras 3.15 and TF-Keras 2.21",
     test=f"{_TESTS}test_fit_tells_its_numbers_and_how_far_it_is",
 )
@@ -64,7 +64,7 @@ def _with_watcher(original: Any, self: Any, callbacks: Any = None, *args: Any, *
 def _join(callbacks: Any) -> None:
     watcher = TrainingCallback(callbacks.params or {}, getattr(callbacks, "model", None))
     callbacks.callbacks.append(watcher)
-    if hasattr(callbacks, "_should_call_train_batch_hooks"):  # Keras 2 asks once whether anybody wants batches
+    if hasattr(callbacks, "_should_call_train_batch_hooks"):  # Keras 2 checks once whether any callback wants batches
         if _is_coordinated(watcher.model):
             return
         callbacks._should_call_train_batch_hooks = True
@@ -73,19 +73,19 @@ def _join(callbacks: Any) -> None:
 
 
 def _is_coordinated(model: Any) -> bool:
-    """Whether a coordinator hands out the steps: then what comes back is no number yet."""
+    """Whether a coordinator schedules the steps: then their results are not numbers yet."""
     return bool(getattr(getattr(model, "distribute_strategy", None), "_should_use_with_coordinator", False))
 
 
 @subject.patch(
     "keras.src.backend.tensorflow.trainer:TensorFlowTrainer.train_on_batch",
-    because="it makes no list of callbacks",
+    because="it creates no list of callbacks",
     since="Keras 3.15",
     test=f"{_TESTS}test_steps_per_execution_evaluate_predict_and_single_batches_are_seen_too",
 )
 @subject.patch(
     "tf_keras.src.engine.training:Model.train_on_batch",
-    because="it makes no list of callbacks",
+    because="it creates no list of callbacks",
     since="TF-Keras 2.21",
     test=f"{_TESTS}test_steps_per_execution_evaluate_predict_and_single_batches_are_seen_too",
 )
@@ -123,7 +123,7 @@ def _names(model: Any) -> list[str]:
 
 
 class _Trained:
-    """What a model has been trained for in the run in progress."""
+    """How far a model has been trained in the current run."""
 
     def __init__(self) -> None:
         self.run = metric_reporter().run
@@ -135,7 +135,7 @@ _models: weakref.WeakKeyDictionary[Any, _Trained] = weakref.WeakKeyDictionary()
 
 
 def _course_of(model: Any) -> _Trained:
-    """A second ``fit`` of a model in the same run goes on where the first has ended."""
+    """The progress of a model; its second ``fit`` in the same run continues where the first ended."""
     trained = _models.get(model) if model is not None else None
     if trained is None or trained.run != metric_reporter().run:
         trained = _Trained()
@@ -145,7 +145,7 @@ def _course_of(model: Any) -> _Trained:
 
 
 def _numbers(logs: Mapping[str, Any] | None) -> dict[str, Value]:
-    """What is one number, or will be; the rest is left out."""
+    """The logs that are single numbers, or will be; omits the rest."""
     return dict(_each_number(logs or {}))
 
 
@@ -160,9 +160,9 @@ def _each_number(logs: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
 
 
 def _workers_added_up(model: Any) -> int:
-    """How many times too large the numbers of a step are.
+    """The factor by which the metrics of a step are too large.
 
-    In a cluster, Keras 2 adds up over the workers what each of them knows of all; the numbers of an epoch are right.
+    In a cluster, Keras 2 sums over the workers metrics that each has already reduced; those of an epoch are correct.
     """
     trainer = getattr(sys.modules.get("tf_keras.src.engine.training"), "Model", None)
     if trainer is None or not isinstance(model, trainer):
@@ -172,7 +172,7 @@ def _workers_added_up(model: Any) -> int:
 
 
 def _shares(numbers: dict[str, Value], count: int) -> dict[str, Value]:
-    """Each number divided by ``count``."""
+    """Divide each number by ``count``."""
     return numbers if count == 1 else {name: functools.partial(_share, value, count) for name, value in numbers.items()}
 
 
@@ -182,7 +182,7 @@ def _share(value: Value, count: int) -> float | None:
 
 
 def _read(value: Any) -> float | None:
-    """Wait for a tensor."""
+    """Read a number, waiting for its tensor."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -190,7 +190,7 @@ def _read(value: Any) -> float | None:
 
 
 def _quiet(method: Callable[..., None]) -> Callable[..., None]:
-    """What fails here is nothing to the training."""
+    """Ignore errors of a callback method, so that they never stop the training."""
 
     @functools.wraps(method)
     def quietly(self: TrainingCallback, *args: Any, **kwargs: Any) -> None:
@@ -204,8 +204,8 @@ class TrainingCallback:
     """A Keras callback, of either Keras.
 
     Args:
-        params: what Keras tells callbacks: ``epochs`` and ``steps`` (of one epoch; None if unknown).
-        model: the model being trained, if Keras knows.
+        params: Keras's parameters for callbacks: ``epochs`` and ``steps`` (of one epoch; None if unknown).
+        model: the model being trained, if Keras knows it.
     """
 
     _supports_tf_logs = True
@@ -220,16 +220,16 @@ class TrainingCallback:
         self._training = False
         self._epochs_left = 1
         self._first_step = 0
-        """Of this epoch, among the model's steps of the run."""
+        """The first step of this epoch, among the model's steps in the run."""
         self._done = 0
-        """Steps of this epoch."""
+        """Steps done in this epoch."""
         self._each: int | None = None
-        """Steps of an epoch, once one is over."""
+        """Steps in an epoch, once one is over."""
         self._latest: Any = None
-        """The numbers of the latest step that nobody was told of."""
+        """The metrics of the latest step, if they have not been reported."""
         self._next_s = 0.0
         self._begun = 0
-        """The model's steps of the run before this ``fit``."""
+        """The model's steps in this run before this ``fit``."""
 
     def set_params(self, params: Mapping[str, Any] | None) -> None:
         """Keras calls this."""
@@ -244,7 +244,7 @@ class TrainingCallback:
 
     @_quiet
     def on_train_begin(self, logs: Any = None) -> None:
-        """What follows may take half a minute until the first step is done: say that it has begun."""
+        """Report the start: the first step may take half a minute."""
         self._training = True
         self._course = ProgressReporter("fit")
         self._epochs_left = int(self.params.get("epochs") or 1)
@@ -253,18 +253,18 @@ class TrainingCallback:
 
     @_quiet
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Count from here."""
+        """Start counting the epoch's steps."""
         self._epochs_left = max(1, int(self.params.get("epochs") or 1) - epoch)
         self._first_step, self._done = self._trained.steps, 0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """On the thread that trains: what waits for a step happens before the next one."""
+        """Note the step on the training thread, so that a pending failure happens before the next one."""
         training_step.reached(self._first_step + batch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """``batch`` is the last one that is done, from 0. Keras 3 may call from several threads, out of order.
+        """Note the last batch done, counted from 0. Keras 3 may call this from several threads, out of order.
 
-        A small model makes a thousand steps a second: most of them only leave their numbers here.
+        A small model makes a thousand steps a second: most of them only store their metrics here.
         """
         with self._lock:
             if batch < self._done:
@@ -278,7 +278,7 @@ class TrainingCallback:
 
     @_quiet
     def _tell_steps(self) -> None:
-        """Report what the latest step has left."""
+        """Report the metrics of the latest step."""
         latest, self._latest = self._latest, None
         self._trained.steps = self._first_step + self._done
         if latest is not None:
@@ -288,9 +288,9 @@ class TrainingCallback:
 
     @_quiet
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """With what was validated."""
+        """Report the metrics of the epoch, including those of validation."""
         if not self._done and (each := self.params.get("steps")):
-            self._done = int(each)  # a coordinator tells nothing of single steps
+            self._done = int(each)  # a coordinator does not report single steps
         self._tell_steps()
         self._each = self._done
         training_step.reached(self._trained.steps)
@@ -299,7 +299,7 @@ class TrainingCallback:
 
     @_quiet
     def on_train_end(self, logs: Any = None) -> None:
-        """The last numbers, sent or not."""
+        """Report the last metrics if they have not been sent."""
         self._training = False
         self._tell_steps()
         metric_reporter().flush()
@@ -309,11 +309,12 @@ class TrainingCallback:
             self._course.end()
 
     def _total(self) -> int | None:
-        """Steps of the whole ``fit``: those done and, as far as it is known, those to come."""
+        """Steps in the whole ``fit``: those done and, if known, those to come."""
         each = self.params.get("steps") or self._each
         return None if each is None else self._first_step - self._begun + int(each) * self._epochs_left
 
-    # --- evaluate and predict; within fit, fit speaks ---------------------------------------------------------------
+    # --- evaluate and predict; inside fit, only fit reports
+    # ---------------------------------------------------------------
 
     @_quiet
     def on_test_begin(self, logs: Any = None) -> None:
@@ -322,13 +323,13 @@ class TrainingCallback:
 
     @_quiet
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A model that was trained in this run has its test at its last step; another has a course of its own."""
+        """Report progress. A model trained in this run is tested at its last step; others count their own steps."""
         if self._count_alone(batch) and not self._trained.steps:
             metric_reporter().tell(batch + 1, _numbers(_named_test(logs)))
 
     @_quiet
     def on_test_end(self, logs: Any = None) -> None:
-        """What ``evaluate`` returns."""
+        """Report the metrics that ``evaluate`` returns."""
         if not self._training:
             metric_reporter().tell(self._trained.steps or self._done, _numbers(_named_test(logs)))
             self._end_alone()
@@ -340,7 +341,7 @@ class TrainingCallback:
 
     @_quiet
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Only how far it is."""
+        """Report progress only."""
         self._count_alone(batch)
 
     @_quiet
@@ -369,10 +370,11 @@ class TrainingCallback:
         if self._course is not None:
             self._course.end()
 
-    # --- what Keras calls besides -----------------------------------------------------------------------------------
+    # --- other hooks that Keras calls
+    # -----------------------------------------------------------------------------------
 
     def _nothing(self, *_: Any, **__: Any) -> None:
-        """Not of interest."""
+        """Do nothing."""
 
     on_batch_begin = on_batch_end = on_test_batch_begin = on_predict_batch_begin = _nothing
 

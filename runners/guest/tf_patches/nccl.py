@@ -1,9 +1,9 @@
-"""All-reduces where GPUs are simulated: NCCL is replaced by ops that give the same sums, and a notice says so.
+"""All-reduces on simulated GPUs: NCCL is replaced by ops that give the same sums, and a notice says so.
 
-``NcclAllReduce`` would run ops that only CUDA has. In their place each device adds up the values of all, so every
-replica gets the same bits. Between workers (``CommunicationOptions``) TensorFlow itself uses its ring where devices are
-CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own; where the number of replicas is odd it leaves one of them out,
-and a notice says so.
+``NcclAllReduce`` would run ops that only CUDA has. Instead, each device adds up the values of all devices, so every
+replica gets the same bits. Between workers (``CommunicationOptions``), TensorFlow itself uses a ring if devices are
+CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own; with an odd number of replicas it omits one of them, and a
+notice says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ subject = Subject(
 
 
 def replace_nccl() -> None:
-    """Do so in this process. Runs no op."""
+    """Replace NCCL in this process. Runs no op."""
     subject.apply()
 
 
@@ -42,10 +42,10 @@ def replace_nccl() -> None:
     used_by=(f"{_UTILS}aggregate_gradients_using_nccl",),
 )
 def _all_sum(_: Any, tensors: Sequence[Any]) -> list[Any]:
-    """The sum of ``tensors``, once on the device of each.
+    """Add up ``tensors`` on the device of each of them.
 
     Raises:
-        ValueError: there are none, as with NCCL.
+        ValueError: ``tensors`` is empty, as with NCCL.
     """
     if not tensors:
         raise ValueError("Must pass >0 tensors to all reduce operations")
@@ -77,7 +77,7 @@ def _notify_of_the_ring(original: Any, self: Any) -> None:
     f"{_UTILS}aggregate_gradients_using_hierarchical_copy",
     relies_on=("(avail_devices, replica_grads)",),
     used_by=("tensorflow.python.distribute.cross_device_ops:AllReduceCrossDeviceOps._do_batch_all_reduce",),
-    because="it leaves a replica out of the sum where their number is odd, and says nothing",
+    because="it silently leaves a replica out of the sum if the number of replicas is odd",
     test=f"{_TESTS}test_what_a_hierarchical_copy_leaves_out_is_said",
 )
 def _notify_of_what_is_left_out(original: Any, avail_devices: Sequence[str], replica_grads: Any) -> Any:

@@ -1,7 +1,6 @@
 """``tf.debugging.set_log_device_placement`` in a session: prints what it logs, on standard error.
 
-TensorFlow writes these lines to its log, at a level that a session does not show. A listener for the log gets them
-first.
+TensorFlow writes these lines to its log at a level that a session does not show. A log listener gets them first.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _enabled = False
 
 
 def enable_placement_log() -> None:
-    """Print placements once a program asks for them. Safe in a zygote: nothing happens before."""
+    """Print placements once a program asks for them. Safe in a zygote, because nothing happens before that."""
     subject.apply()
 
 
@@ -42,7 +41,7 @@ def _print_placements(original: Any, enabled: bool) -> None:
 
 
 def _print(message: bytes) -> None:
-    if _enabled:  # TensorFlow keeps sending
+    if _enabled:  # TensorFlow never stops sending
         print(message.decode(errors="replace"), end="", file=sys.stderr)
 
 

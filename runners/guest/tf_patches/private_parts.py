@@ -10,7 +10,7 @@ _VISUALIZATIONS = f"{_TESTS}test_visualizations.py::"
 tpu_trace = Subject(
     "tpu_trace",
     when="tpu",
-    because="what a TPU would say about a step is read from the graph that was traced",
+    because="whether a TPU could run a step is read from the traced graph",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_tpu.py::test_what_a_tpu_pads_emulates_or_leaves_to_the_host_is_said_once",
 )
@@ -25,7 +25,7 @@ tpu_trace.needs("tensorflow.python.framework.ops:Graph._get_function", relies_on
 gpu_memory = Subject(
     "gpu_memory",
     when="gpu",
-    because="the memory of a simulated GPU is that of the tensors and variables on its stand-in",
+    because="the memory of a simulated GPU is the size of the tensors and variables on its stand-in",
     since="TensorFlow 2.21",
     test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_answers_are_those_of_a_machine_with_gpus",
 )
@@ -51,7 +51,7 @@ visualizations.needs(
 visualizations.needs(
     "tensorflow.python.distribute.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_multi_worker",
     relies_on=("._num_workers",),
-    because="Keras 2 adds up over the workers what each of them knows of all",
+    because="Keras 2 sums over the workers metrics that each has already reduced",
     test=f"{_VISUALIZATIONS}test_each_worker_of_a_cluster_tells_its_own_numbers_and_shards",
 )
 visualizations.needs(
@@ -61,7 +61,7 @@ visualizations.needs(
 stalls = Subject(
     "stall_detector",
     when="workers",
-    because="a process that waits for others inside TensorFlow notices no interrupt",
+    because="a process that waits for others inside TensorFlow does not notice interrupts",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_clusters.py::test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on",
 )
@@ -70,7 +70,7 @@ stalls.needs("tensorflow.python.eager.context:Context.abort_collective_ops", rel
 cluster_output = Subject(
     "cluster_output",
     when="workers",
-    because="what another process of a cluster displays goes to the session's kernel",
+    because="displays of another process of a cluster go to the session's kernel",
     since="ipykernel 7.4",
     test=f"{_TESTS}test_clusters.py::test_every_worker_runs_the_cell_in_its_lane_and_in_order",
 )

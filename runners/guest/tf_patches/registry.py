@@ -2,7 +2,7 @@
 
 Each other module of this package covers one subject. It declares its patches with the decorators of a ``Subject`` and
 puts them in place with ``Subject.apply``. ``verify`` compares every declaration with the installed libraries, so that a
-target that has moved is named in a sentence instead of being ignored. Nothing here imports TensorFlow.
+moved target is reported by name instead of being ignored. Nothing here imports TensorFlow.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ State = Literal["found", "moved", "not loaded"]
 Replacement = TypeVar("Replacement", bound=Callable[..., Any])
 
 _IMPORTED_LATER = ("keras", "tf_keras")
-"""Packages that a process imports later, or never."""
+"""Packages that a process may import later or never."""
 
 
 class PatchTargetMoved(RuntimeError):
-    """A library no longer has what a patch changes or relies on. ``str()`` names each such target in a sentence."""
+    """A library no longer has what a patch changes or relies on. ``str()`` has a sentence for each such target."""
 
 
 class Declaration(TypedDict):
@@ -59,11 +59,11 @@ class Declaration(TypedDict):
             it.
         used_by: functions, as ``module:name``, that look the target up by its name whenever they run. If one of them
             bound it earlier, it would never call the replacement.
-        also: other places, as ``module:name``, that hold the same object and get the replacement, too.
-        everywhere: whether each module of the target's package that holds the same object gets it, too.
-        because: why the patch exists. Each of these four may be left to the subject.
-        since: the first release that needs it, as in ``TensorFlow 2.21``.
-        upstream: an issue or a pull request about it, as in ``keras-team/keras#23085``.
+        also: other places, as ``module:name``, that hold the same object and get the replacement as well.
+        everywhere: whether every module of the target's package that holds the same object gets it as well.
+        because: why the patch exists. This key and the next three default to those of the subject.
+        since: the first release that needs it, such as ``TensorFlow 2.21``.
+        upstream: an issue or a pull request about it, such as ``keras-team/keras#23085``.
         test: the test that fails when it stops working, as ``tests/….py::test_…``.
     """
 
@@ -78,20 +78,20 @@ class Declaration(TypedDict):
 
 
 class PatchState(TypedDict):
-    """What ``verify`` says about one patch."""
+    """The result of ``verify`` for one patch."""
 
     subject: str
     when: When
     target: str
     changes: bool
-    """Whether the target is replaced; else Lockstep's own code relies on it as it is."""
+    """Whether the target is replaced; otherwise Lockstep's own code relies on it as it is."""
     because: str
     since: str
     upstream: str | None
     test: str
     state: State
     problem: str
-    """One sentence, if it has moved."""
+    """One sentence about what has moved; empty if nothing has."""
 
 
 class Subject:
@@ -100,7 +100,7 @@ class Subject:
     Args:
         name: the name of that module within the package.
         when: see ``When``.
-        essential: whether a process without these patches would be worse than none, as where they simulate a machine.
+        essential: whether a process must not run without these patches, for instance because they simulate a machine.
         because, since, upstream, test: as in ``Declaration``, for each patch that does not say otherwise.
     """
 
@@ -123,9 +123,9 @@ class Subject:
         SUBJECTS.append(self)
 
     def patch(self, target: str, **declared: Unpack[Declaration]) -> Callable[[Replacement], Replacement]:
-        """Declare that the decorated function answers in place of ``target``, a function, method or property.
+        """Declare that the decorated function replaces ``target``, a function, method or property.
 
-        It is called with the state that ``apply`` was given, the original, and the arguments of the call.
+        It is called with the state passed to ``apply``, the original, and the arguments of the call.
         """
         return self._declare(target, _around, declared)
 
@@ -134,7 +134,7 @@ class Subject:
         return self._declare(target, _made_from, declared)
 
     def add(self, target: str, **declared: Unpack[Declaration]) -> Callable[[Replacement], Replacement]:
-        """Declare that the decorated function makes, from the state, what ``target`` lacks."""
+        """Declare that the decorated function makes, from the state, the missing object ``target``."""
         return self._declare(target, _made, declared)
 
     def needs(self, target: str, **declared: Unpack[Declaration]) -> None:
@@ -154,11 +154,11 @@ class Subject:
         """Put all patches of the subject in place.
 
         Args:
-            state: what each replacement is called with first.
-            wait_for_imports: whether those of modules that are not imported yet follow when they are.
+            state: the first arguments of each replacement.
+            wait_for_imports: whether patches of modules that are not imported yet are applied when they are.
 
         Returns:
-            What takes out again those that are in place now.
+            A function that removes the patches that are in place now.
 
         If a target has moved, none of the patches is put in place, and a warning says why.
 
@@ -182,7 +182,7 @@ class Subject:
 
 
 SUBJECTS: list[Subject] = []
-"""All that were declared, in the order of their modules' imports."""
+"""All declared patches, in the order in which their modules were imported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,11 +202,11 @@ class Patch:
 
     @property
     def waits(self) -> bool:
-        """Whether its module is one that a process imports later, or never, and has not been imported."""
+        """Whether its module has not been imported yet, and may never be."""
         return self.module.partition(".")[0] in _IMPORTED_LATER and self.module not in sys.modules
 
     def problem(self) -> str:
-        """What has moved, in one sentence; empty where nothing has, and where the package is not imported."""
+        """What has moved, in one sentence; empty if nothing has, or if the package is not imported."""
         if self in _problems:
             return _problems[self]
         if self.waits and self.module.partition(".")[0] not in sys.modules:
@@ -232,7 +232,7 @@ class Patch:
         return self.declared.get("since", self.subject.since)
 
     def state(self) -> PatchState:
-        """What there is to say about it."""
+        """The state of this patch, as ``verify`` reports it."""
         problem = self.problem()
         return PatchState(
             subject=self.subject.name,
@@ -248,7 +248,7 @@ class Patch:
         )
 
     def put(self, *state: Any) -> Callable[[], None]:
-        """Put the replacement in place; returns what takes it out again."""
+        """Put the replacement in place; returns a function that removes it."""
         assert self.make
         assert self.replacement
         owner, name, original = find(self.target)
@@ -263,18 +263,18 @@ class Patch:
 
 
 _problems: dict[Patch, str] = {}
-"""Of each patch that was looked at; a fork inherits it and looks at none again."""
+"""The result for each verified patch; a fork inherits them and does not verify again."""
 
 
 def verify() -> list[PatchState]:
-    """Look at every patch there is. Call it before the first one is applied; it imports this package's modules."""
+    """Verify every patch. Call it before the first one is applied; it imports this package's modules."""
     for module in pkgutil.iter_modules(tf_patches.__path__):
         importlib.import_module(f"{tf_patches.__name__}.{module.name}")
     return [patch.state() for subject in SUBJECTS for patch in subject.patches]
 
 
 def _nothing() -> None:
-    """What takes no patch out."""
+    """Remove nothing: no patch is in place."""
 
 
 def _around(original: Any, replacement: Callable[..., Any]) -> Any:
@@ -301,7 +301,7 @@ def _made(_: Any, make: Callable[..., Any]) -> Any:
 
 
 def _put_or_warn(patch: Patch, state: tuple[Any, ...], _: ModuleType) -> None:
-    """After an import that nobody waited for: an error here would be that of the learner's ``import`` statement."""
+    """Apply a patch after a late import. A failure is only a warning, or else the learner's ``import`` would fail."""
     if problem := patch.problem():
         warnings.warn(problem, stacklevel=2)
     else:
@@ -309,7 +309,7 @@ def _put_or_warn(patch: Patch, state: tuple[Any, ...], _: ModuleType) -> None:
 
 
 def _holders(module: str, name: str, held: Any) -> list[tuple[Any, str]]:
-    """The imported modules of the same package that hold an object by the same name."""
+    """The imported modules of the same package that hold an object under the same name."""
     package = module.partition(".")[0]
     return [
         (other, name)

@@ -1,7 +1,7 @@
-"""Where the processes that train together meet before TensorFlow connects them.
+"""Lets the processes that train together wait for each other before TensorFlow connects them.
 
-TensorFlow waits for the others itself, but while it does, no Python thread of the process can run: nobody could be
-told what it waits for, and no interrupt would be noticed.
+TensorFlow would wait for the others itself, but meanwhile no Python thread of the process can run: it could neither
+report what it waits for nor notice an interrupt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runners.guest.tf_patches.registry import Subject
 
 _LOOK_S = 0.01
 RENDEZVOUS_TIMEOUT_S = 10.0
-"""After which nobody waits any longer for a process that has finished the cell."""
+"""Seconds after which the others stop waiting for a process that has finished the cell."""
 
 subject = Subject(
     __name__,
@@ -28,7 +28,7 @@ subject = Subject(
 
 
 def install_rendezvous(own: TaskContext) -> None:
-    """Have this process wait for the others of its cluster where a strategy connects them. Runs no op."""
+    """Make this process wait for the others of its cluster where a strategy connects them. Runs no op."""
     subject.apply(own)
 
 
@@ -43,7 +43,7 @@ def install_rendezvous(own: TaskContext) -> None:
 def _enable_when_all_are_there(own: TaskContext, original: Any, self: Any, server_def: Any) -> None:
     tasks = [(n, task) for n, task in enumerate(own.topology.tasks) if task.role in ("chief", "worker")]
     named = {address for job in server_def.cluster.job for address in job.tasks.values()}
-    if named != {own.address_of(n) for n, _ in tasks}:  # a cluster of the learner's own
+    if named != {own.address_of(n) for n, _ in tasks}:  # a cluster that the learner set up
         original(self, server_def)
         return
     again = self._context_handle is not None
@@ -56,7 +56,7 @@ def _enable_when_all_are_there(own: TaskContext, original: Any, self: Any, serve
         raise
     original(self, server_def)
     own.shared_state.be_ready(own.number)
-    if again:  # what one sends before another is connected again would be lost
+    if again:  # data sent before the others have reconnected would be lost
         _wait(own, numbers, lambda n: own.shared_state.ready(n) >= nth)
 
 
@@ -68,5 +68,5 @@ def _wait(own: TaskContext, numbers: list[int], there: Callable[[int], bool]) ->
             hoped = time.monotonic()
         elif time.monotonic() - hoped > RENDEZVOUS_TIMEOUT_S:
             who = " and ".join(own.topology.tasks[n].lane for n in through)
-            raise RuntimeError(f"{who} has finished this cell and has not created the strategy")
+            raise RuntimeError(f"{who} finished this cell without creating the strategy")
         time.sleep(_LOOK_S)

@@ -1,6 +1,6 @@
-"""What ``lockstep.replay`` looks at while it waits for a step: TensorFlow's own reduction and update, and who asks.
+"""Hooks for ``lockstep.replay`` while it waits for a step: into TensorFlow's reduction and update, and Keras's call.
 
-All of these are taken out again as soon as the step is seen.
+All of them are removed as soon as the step has been seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TESTS = "tests/functional/runner/test_visualizations.py::"
 subject = Subject(
     __name__,
     when="replay",
-    because="TensorFlow shows neither what is reduced nor what a variable is updated with",
+    because="TensorFlow does not show what is reduced, nor what a variable is updated with",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_a_replay_of_ones_own_loop_fits_together",
     essential=True,
@@ -26,7 +26,7 @@ subject = Subject(
 
 
 class Observer(Protocol):
-    """Looks at each call, and makes it: ``original`` is TensorFlow's own."""
+    """Observes each call, and makes it: ``original`` is TensorFlow's own."""
 
     def see_reduction(self, original: Any, ops: Any, reduce_op: Any, pairs: Any, options: Any = None) -> Any:
         """``CrossDeviceOps.batch_reduce``."""
@@ -41,7 +41,7 @@ class Observer(Protocol):
 
 
 def observe(observer: Observer) -> Callable[[], None]:
-    """Put the hooks in place; returns what takes them out. A Keras that is not imported has none."""
+    """Put the hooks in place; returns a function that removes them. A Keras that is not imported gets none."""
     return subject.apply(observer, wait_for_imports=False)
 
 
@@ -74,7 +74,7 @@ for _name in ("make_train_function", "make_test_function", "make_predict_functio
 
     @subject.patch(
         f"tf_keras.src.engine.training:Model.{_name}",
-        because="while functions run op by op, Keras 2 makes a step that is not a function, and keeps it for good",
+        because="while functions run op by op, Keras 2 makes a step that is not a function, and keeps it permanently",
         since="TF-Keras 2.21",
         test=f"{_TESTS}test_a_replay_of_fit_fits_together_and_the_training_goes_on",
     )

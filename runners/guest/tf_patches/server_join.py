@@ -1,6 +1,6 @@
-"""``server.join()`` in a cell that every process runs: it serves the others for as long as one of them computes.
+"""``server.join()`` in a cell that every process runs: serves the others as long as one of them computes.
 
-In a script it would never return, and ignore interrupts.
+In a script, it would never return, and it would ignore interrupts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ subject = Subject(
 
 
 def install_server_join(own: TaskContext) -> None:
-    """Have ``join`` return once all others have finished the cell, or serve as well. Runs no op."""
+    """Make ``join`` return once all others have finished the cell or serve as well. Runs no op."""
     subject.apply(own)
 
 

@@ -1,6 +1,6 @@
-"""Memory growth of a real GPU that several sessions share: TensorFlow refuses it for a GPU with a memory limit.
+"""Memory growth of a real GPU that several sessions share: TensorFlow rejects it for a GPU with a memory limit.
 
-Ours grow in any case, up to their limit, so asking for it is no error.
+The memory of shared GPUs always grows up to their limit, so asking for it is not an error.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _PUBLIC = "tensorflow:config.experimental."
 subject = Subject(
     __name__,
     when="shared gpu",
-    because="a program for GPUs of its own asks for memory growth, which TensorFlow refuses for those with limits",
+    because="programs ask for memory growth, which TensorFlow rejects for GPUs with memory limits",
     since="TensorFlow 2.21",
     test="tests/unit/runners/guest/tf_patches/test_shared_gpus.py::test_a_gpu_with_a_limit_may_be_asked_to_grow",
 )
 
 
 def allow_growth(names: Collection[str]) -> None:
-    """Let programs ask for growth of the physical GPUs of these names."""
+    """Let programs ask for memory growth of the physical GPUs with these names."""
     subject.apply(frozenset(names))
 
 

@@ -1,4 +1,4 @@
-"""``tf.print`` in a replica's function: it says which replica prints, with tags that are removed again later.
+"""``tf.print`` in a replica's function: tags the text with the replica; the tags are removed later.
 
 The function is traced once for each replica, in a thread that knows which one it is; the op itself does not know.
 """

@@ -1,4 +1,4 @@
-"""Errors of programs that look for a TPU where they find none: they also say what to do here."""
+"""Adds advice to the errors of programs that look for a TPU and find none."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ subject = Subject(
 
 
 def explain_absence(topology: str) -> None:
-    """Have the errors of programs that look for a TPU also say that ``topology`` has none."""
+    """Make the errors of programs that look for a TPU also say that ``topology`` has none."""
     subject.apply(f"Lockstep: this session is {topology}, which has no TPU. Choose a topology from tpu:1 to tpu:8.")
 
 
 def explain_failure(topology: str) -> None:
-    """Have errors of programs that cannot reach a real TPU say so, and what the operator can do."""
+    """Make errors of programs that cannot reach a real TPU say so, and what the operator can do."""
     subject.apply(
         f"Lockstep: this session has a real TPU, a {topology}, but TensorFlow cannot reach it. "
         "The operator can run 'lockstep doctor --devices' to find out why."

@@ -1,7 +1,7 @@
-"""``TPUStrategy`` on logical CPUs: TensorFlow's class and name, MirroredStrategy's way of working.
+"""``TPUStrategy`` on logical CPUs: TensorFlow's class and name with MirroredStrategy's implementation.
 
-A TPU traces a step once and replicates the program; here each replica is traced, so ``print`` in a step prints once
-for each. What synchronises, and what it computes, is the same.
+A TPU traces a step once and replicates the program; here each replica is traced, so ``print`` in a step prints once for
+each. Synchronization and results are the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHARDING = "tensorflow.python.compiler.xla.experimental.xla_sharding:"
 subject = Subject(
     __name__,
     when="tpu",
-    because="TPUStrategy runs ops that only a TPU has: MirroredStrategy's insides take their place",
+    because="TPUStrategy runs ops that only a TPU has: MirroredStrategy's implementation replaces them",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_a_training_loop_of_ones_own_learns",
     essential=True,
@@ -46,7 +46,7 @@ class TPUMirroredVariable(values.MirroredVariable):  # type: ignore[misc]
 
 
 class TPUSyncOnReadVariable(values.SyncOnReadVariable):  # type: ignore[misc]
-    """A variable of which every core has its own, combined when it is read."""
+    """A variable with an independent copy on every core; the copies are combined when it is read."""
 
 
 _VARIABLES = {values.MirroredVariable: TPUMirroredVariable, values.SyncOnReadVariable: TPUSyncOnReadVariable}
@@ -56,7 +56,7 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
     """The part of the strategy that does the work, with the names that programs look up on a TPU's."""
 
     def __init__(self, strategy: Any, resolver: Any = None, assignment: Any = None, spmd: bool = False) -> None:
-        """Take the cores of a TPU that has been initialised.
+        """Take the cores of an initialized TPU.
 
         Args:
             strategy: the TPUStrategy that this belongs to.
@@ -65,7 +65,7 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
             spmd: whether tensors may be split over the cores of a replica.
 
         Raises:
-            RuntimeError: the TPU has not been initialised.
+            RuntimeError: the TPU has not been initialized.
         """
         resolver = resolver or TPUClusterResolver("")
         metadata = resolver.get_tpu_system_metadata()
@@ -73,13 +73,14 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
             raise RuntimeError(
                 f"Cannot find any TPU cores in the system (master address {resolver.master()!r}): "
                 "the TPU has not been initialized.\nLockstep: call tf.config.experimental_connect_to_cluster(resolver) "
-                "and tf.tpu.experimental.initialize_tpu_system(resolver) before you make the strategy."
+                "and tf.tpu.experimental.initialize_tpu_system(resolver) before you create the strategy."
             )
         cores = np.array([[core] for core in range(metadata.num_cores)])
         if assignment is not None:
             within = range(assignment.num_cores_per_replica)
             cores = np.array([[assignment.tpu_ordinal(r, c) for c in within] for r in range(assignment.num_replicas)])
-        # Collective ops take a key that no condition within a loop can see, and Keras's steps_per_execution is one.
+        # Collective ops need a key that a conditional inside a loop cannot see, and Keras's steps_per_execution has
+        # one.
         reduction = cross_device_ops.ReductionToOneDevice()
         super().__init__(strategy, [f"/device:CPU:{core}" for core in cores[:, 0]], reduction)
         self._tpu_cluster_resolver, self._tpu_metadata, self._device_assignment = resolver, metadata, assignment
@@ -91,13 +92,13 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
         self._compiled: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def tpu_run(self, function: Any, args: Any, kwargs: Any, options: Any = None) -> Any:
-        """Run ``function`` on every replica; outside of a tf.function as a tf.function of its own."""
+        """Run ``function`` on every replica; outside a tf.function, wrap it in one."""
         del options
         if not context.executing_eagerly():
             return self._replicate(function, args, kwargs or {})
         compiled = self._compiled.get(function)
         if compiled is None:
-            # Only a weak reference: what is kept for a function must not keep it alive.
+            # Only a weak reference: the cache for a function must not keep it alive.
             replicate = functools.partial(_replicate, weakref.ref(self), weakref.ref(function))
             compiled = self._compiled[function] = tf.function(replicate, autograph=False)
         return compiled(args, kwargs or {})
@@ -105,8 +106,8 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
     def _replicate(self, function: Any, args: Any, kwargs: Any) -> Any:
         if control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()):
             error = NotImplementedError(
-                "strategy.run inside of a function with jit_compile=True does not work with TPUStrategy.\nLockstep: "
-                "leave jit_compile out, in Keras too: a TPU compiles everything that strategy.run is given."
+                "strategy.run inside a function with jit_compile=True does not work with TPUStrategy.\nLockstep: "
+                "remove jit_compile, in Keras too: a TPU compiles everything passed to strategy.run."
             )
             error.ag_pass_through = True  # type: ignore[attr-defined]  # AutoGraph would rewrite it
             raise error
@@ -138,17 +139,17 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
 
     @property
     def num_hosts(self) -> int:
-        """One machine, whatever the number of cores."""
+        """Always one machine, whatever the number of cores."""
         return 1
 
     @property
     def num_replicas_per_host(self) -> int:
-        """All of them."""
+        """The number of all replicas."""
         return len(self._devices)
 
     @property
     def tpu_hardware_feature(self) -> Any:
-        """What the hardware can do."""
+        """The features of the hardware."""
         return tpu_hardware_feature.HardwareFeature(self._tpu_cluster_resolver.tpu_hardware_feature)
 
 
@@ -160,8 +161,11 @@ def _replicate(extended: weakref.ref[TPUExtended], function: weakref.ref[Any], a
 
 
 def inlined(function: Any) -> Any:
-    """What a tf.function runs, to be traced in place: a TPU compiles the whole step anyhow, and what synchronises the
-    replicas (an optimizer's update) cannot be traced within another function here."""
+    """Unwrap a tf.function, so that it is traced in place.
+
+    A TPU compiles the whole step anyway, and code that synchronizes the replicas (an optimizer's update) cannot be
+    traced inside another function here.
+    """
     if not isinstance(function, polymorphic_function.Function) or function.input_signature is not None:
         return function
     python = function.python_function
@@ -169,7 +173,7 @@ def inlined(function: Any) -> Any:
 
 
 def replace_tpu_strategy() -> None:
-    """Give TensorFlow's TPU strategies these insides. Runs no op."""
+    """Give TensorFlow's TPU strategies this implementation. Runs no op."""
     subject.apply()
 
 
@@ -265,7 +269,7 @@ for _annotate, _user in {
         f"{_SHARDING}{_annotate}",
         relies_on=("(tensor, ...)",),
         used_by=(f"{_STRATEGIES}TPUStrategyV2.{_user}",),
-        because="which core of a replica computes what changes no result, and is not simulated",
+        because="how a tensor is split over the cores of a replica changes no result, so it is not simulated",
         test=f"{_TESTS}test_splitting_a_tensor_over_the_cores_of_a_replica_changes_no_result",
     )
     def _leave_on_the_first_core(_: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:

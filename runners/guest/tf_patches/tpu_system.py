@@ -25,7 +25,7 @@ from runners.guest.tf_patches import distributed_datasets, tpu_strategy
 from runners.guest.tf_patches.registry import Subject
 
 ADDRESS = "simulated-tpu:8470"
-"""Where a TPU that is named would be; nothing listens there."""
+"""The address of a TPU that has a name; nothing listens there."""
 
 _TESTS = "tests/functional/runner/test_tpu.py::"
 _RESOLVER = "tensorflow.python.distribute.cluster_resolver.tpu.tpu_cluster_resolver:"
@@ -83,7 +83,7 @@ class _System:
 
     @property
     def topology(self) -> Topology:
-        """Where the cores are: two on a chip, the chips in two rows as far as there are enough."""
+        """The arrangement of the cores: two on a chip, and the chips in two rows if there are enough."""
         per_chip = 2 if self.cores % 2 == 0 else 1
         chips = self.cores // per_chip
         rows = 2 if chips % 2 == 0 else 1
@@ -103,7 +103,7 @@ class _System:
         ]
 
     def metadata(self) -> Any:
-        """What a resolver says of the system."""
+        """The system's metadata, as a resolver reports it."""
         cores = self.cores if self.initialized else 0
         names = [("CPU", 0), *(("TPU", core) for core in range(cores))]
         start = tpu_strategy.HOST[:-5]
@@ -148,8 +148,7 @@ def _list_logical(system: _System, original: Any, context: Any, device_type: str
 
 
 def _is_keras(frame: Any) -> bool:
-    """Whether Keras asks: it would compile whatever has no strategy with XLA, which takes longer on a CPU than it
-    saves."""
+    """Whether the caller is Keras, which would compile models without a strategy with XLA: too slow on a CPU."""
     return str(frame.f_globals.get("__name__")).startswith("keras.src.trainers.")
 
 
@@ -231,11 +230,11 @@ def _get_metadata(system: _System, _: Any, self: Any) -> Any:
 def _initialize(system: _System, __: Any, resolver: Any, ___: Any) -> Any:
     resolver = resolver or TPUClusterResolver("")
     if not tf.executing_eagerly():
-        raise RuntimeError("initialize_tpu_system cannot be called inside a tf.function: call it before")
+        raise RuntimeError("initialize_tpu_system cannot be called inside a tf.function: call it outside")
     name = resolver._tpu
     if name in tpu_strategy_util._INITIALIZED_TPU_SYSTEMS:
         tf.get_logger().warning(
-            "TPU system %s has already been initialized: on a TPU, variables made before are lost", name
+            "TPU system %s has already been initialized: on a TPU, existing variables are lost", name
         )
     system.initialized = True
     proto = topology_pb2.TopologyProto()

@@ -207,7 +207,7 @@ async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: 
     taken_back = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="cancel"))
 
     assert taken_back.members[1].scheduled is None
-    with pytest.raises(RequestRefused, match="taken back already"):
+    with pytest.raises(RequestRefused, match="canceled already"):
         await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="cancel"))
     told = await workers.run("for i in range(5):\n    lockstep.log(i, loss=1.0)\nprint('through')")
     assert told.outcome == "ok"

@@ -176,7 +176,7 @@ async def test_kernels_take_places_and_a_full_node_says_so(node: RealSupervisor)
     async with started("lockstep-cpu"):
         assert node.health()["sessions"] == 2
         third = AsyncKernelManager(kernel_name="lockstep-cpu")
-        with pytest.raises(LeaseRefused, match="no place is free on this node, which has 2"):
+        with pytest.raises(LeaseRefused, match="all 2 seats on this node are taken"):
             await third.start_kernel()
     await asyncio.to_thread(first.close)
     async with started("lockstep-cpu") as (_, client):

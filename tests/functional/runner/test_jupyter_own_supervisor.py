@@ -125,5 +125,5 @@ async def test_a_kernel_that_cannot_be_is_refused_with_a_sentence(node: RealSupe
 async def test_a_socket_that_the_operator_named_must_answer(jupyter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_kernels("")
     monkeypatch.setenv("LOCKSTEP_RUNNER_SOCKET", str(jupyter / "nobody.sock"))
-    with pytest.raises(SupervisorUnavailable, match="which LOCKSTEP_RUNNER_SOCKET names"):
+    with pytest.raises(SupervisorUnavailable, match="the socket in LOCKSTEP_RUNNER_SOCKET"):
         await AsyncKernelManager(kernel_name="lockstep-cpu").start_kernel()

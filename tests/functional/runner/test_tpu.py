@@ -394,7 +394,7 @@ def test_run_outside_of_a_function_is_refused_as_on_a_tpu(ruled: Results) -> Non
 
 def test_functions_within_a_step_are_compiled_with_it(ruled: Results) -> None:
     assert _lines(ruled, "a tf.function of its own") == ["True", "(16, 8)"]
-    assert "leave jit_compile out" in ruled["jit around run"]["error"]
+    assert "remove jit_compile" in ruled["jit around run"]["error"]
 
 
 def test_an_optimizer_within_a_function_updates_once(results: Results) -> None:

@@ -197,7 +197,7 @@ WRONG = [
     ("lockstep.shards(5)", "data must be a data set"),
     ("lockstep.shards(tf.data.Dataset.range(3))", "strategy is missing"),
     ("lockstep.placement(5)", "lockstep.placement takes models"),
-    ("lockstep.placement(tf.distribute.MirroredStrategy())", "give lockstep.placement the model"),
+    ("lockstep.placement(tf.distribute.MirroredStrategy())", "pass the model to lockstep.placement"),
     ("lockstep.replay(5)", "variable must be a name"),
     ("tf.function(lambda x: lockstep.log(1, loss=x))(tf.constant(1.0))", "inside a tf.function"),
     ("lockstep.log(1, loss=strategy.run(lambda: tf.distribute.get_replica_context().replica_id_in_sync_group + 0))",

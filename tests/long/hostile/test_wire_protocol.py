@@ -74,7 +74,7 @@ sign(b'{"x": ' + b'[' * 1_500_000)
 sign(b'{"x": "' + b'\\\\"[' * 400_000 + b'"')
 """,
 }
-"""What is no message and does no harm: the run goes on."""
+"""Invalid messages that do no harm: the run continues."""
 
 SILENT = """
 session = get_ipython().kernel.session

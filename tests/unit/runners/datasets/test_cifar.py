@@ -118,7 +118,7 @@ GOOD: dict[bytes, Any] = {
     ("batch", "reason"),
     [
         (_Evil(), r"it names posix\.mkdir"),
-        ([1], "a batch is no dictionary"),
+        ([1], "a batch is not a dictionary"),
         (b"\x80\x04", "a batch cannot be read"),
         ({}, "its images are not 10 rows of 3072 bytes"),
         (GOOD | {b"data": np.zeros((TRAIN, 3071), np.uint8)}, "its images"),

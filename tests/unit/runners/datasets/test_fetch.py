@@ -87,7 +87,7 @@ def test_a_file_that_breaks_off_is_asked_for_again(
 
 def test_a_file_that_breaks_off_again_and_again_is_given_up(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.script[NAME] = [Answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
-    with pytest.raises(FetchFailed, match=r"broke off after 500 of .* Fetch again"):
+    with pytest.raises(FetchFailed, match=r"the download stopped after 500 of .* Fetch again"):
         Fetcher(cache).fetch(_at(tiny.data_set, f"{server.url}/{{}}"))
     assert not cache.present(tiny.data_set)
     assert list((cache.root / ".incoming").rglob("*.part")) == []
@@ -127,8 +127,8 @@ def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny: Tin
     del server.files["y_test.gz"]
     with pytest.raises(AllSourcesFailed) as caught:
         Fetcher(cache, server.url).fetch(tiny.data_set)
-    assert f"{server.url}/fashion_mnist/y_test.gz: the server answered 404" in str(caught.value)
-    assert f"{server.url}/y_test.gz: the server answered 404" in str(caught.value)
+    assert f"{server.url}/fashion_mnist/y_test.gz: the server responded with status 404" in str(caught.value)
+    assert f"{server.url}/y_test.gz: the server responded with status 404" in str(caught.value)
     assert not cache.present(tiny.data_set)  # three good files are not a data set
     server.files["y_test.gz"] = tiny.contents["y_test.gz"]
     server.asked.clear()

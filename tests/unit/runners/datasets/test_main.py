@@ -51,7 +51,7 @@ def test_a_fetch_verifies_prepares_and_says_so(
 
 def test_a_failed_fetch_says_why_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "fetch", f"--source={tmp_path / 'stick'}", "fashion_mnist") == 1
-    assert "cannot be read (No such file or directory). Give --source a directory that contains it." in (
+    assert "cannot be read (No such file or directory). Name a directory that contains it with --source." in (
         capsys.readouterr().err
     )
 

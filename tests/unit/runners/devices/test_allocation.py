@@ -140,7 +140,7 @@ def test_two_small_cards_carry_two_gpus_and_refuse_what_does_not_fit() -> None:
     assert [share.logical for share in allocation("two-small-cards", "gpu:6").shares] == [3, 3]
     assert [share.logical for share in allocation("two-small-cards", "gpu:8").shares] == [4, 4]
     assert why("two-small-cards", "gpu:8", {"GPU-0a": 1}) == (
-        "NVIDIA GeForce GTX 1060 3GB has too little memory for 8 GPUs: each would have 320 MB"
+        "NVIDIA GeForce GTX 1060 3GB has too little memory for 8 GPUs: each would get 320 MB"
     )
 
 
@@ -183,7 +183,7 @@ def test_the_tpu_goes_whole_to_one_session() -> None:
 
 
 def test_a_part_of_the_tpu_is_not_given() -> None:
-    assert why("tpu-v3-8", "tpu:4", mode="tpu") == "the TPU of this machine is a tpu:8; only that can be real"
+    assert why("tpu-v3-8", "tpu:4", mode="tpu") == "the TPU of this machine is a tpu:8, and only that topology gets it"
 
 
 def test_a_tpu_without_its_software_or_of_several_machines_is_left_out_in_words() -> None:
@@ -191,15 +191,13 @@ def test_a_tpu_without_its_software_or_of_several_machines_is_left_out_in_words(
     pod = usable_devices(replace(listing("tpu-v3-8"), tpu="v3-32"))
     assert not bare
     assert not pod
-    assert bare.unusable == (
-        "TPU v3-8: the TensorFlow installed here cannot drive it; install tensorflow-tpu in its place",
-    )
-    assert "one whole machine" in pod.unusable[0]
+    assert bare.unusable == ("TPU v3-8: the installed TensorFlow cannot drive it; install tensorflow-tpu instead",)
+    assert "a single whole machine" in pod.unusable[0]
 
 
 def test_a_tpu_without_libtpu_is_left_out_or_refused_where_it_is_required() -> None:
     without = usable_devices(replace(listing("tpu-v3-8"), tpu_library=""))
-    sentence = "TPU v3-8: libtpu is missing; install it beside tensorflow-tpu: pip install libtpu"
+    sentence = "TPU v3-8: libtpu is missing; install it with: pip install libtpu"
 
     assert without.unusable == (sentence,)
     assert allocate("tpu", Topology("tpu", 8), without, {}) == DevicesRefused(sentence)
@@ -212,11 +210,11 @@ def test_device_nodes_for_root_only_and_a_locked_memory_limit_come_with_advice()
     ready = replace(opened, pinned_mb=None)
 
     assert usable_devices(as_it_came).unusable == (
-        "TPU v5litepod-4: sessions may not open /dev/vfio/0; "
+        "TPU v5litepod-4: sessions cannot open /dev/vfio/0; "
         "as root: chmod a+rw /dev/vfio/0 /dev/vfio/1 /dev/vfio/2 /dev/vfio/3",
     )
     assert (
-        "locks memory, and the runner may lock 8 MB: start it with LimitMEMLOCK=infinity"
+        "locks memory, and the runner may lock only 8 MB: start it with LimitMEMLOCK=infinity"
         in usable_devices(opened).unusable[0]
     )
     assert usable_devices(ready).unusable == ()

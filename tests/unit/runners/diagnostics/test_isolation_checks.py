@@ -57,7 +57,7 @@ def test_a_plain_user_without_cgroups_lacks_the_limit_on_memory_and_the_share_of
 
     assert off(safeguards) == ["memory", "CPU share"]
     assert "RLIMIT_NPROC" in safeguards["processes"].detail
-    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert safeguards["memory"].detail == "only polled; misses memfd, sockets and page tables"
     assert "people you trust" in safeguards["memory"].means
 
 
@@ -89,7 +89,7 @@ def test_a_container_with_a_network_and_rights_is_none() -> None:
     safeguard = judged(recorded("container-with-network"), "none", IN_A_CONTAINER)["outer sandbox"]
 
     assert not safeguard.in_force
-    for found in ("it reaches a network (lo, eth0)", "it has capabilities", "it may gain privileges"):
+    for found in ("it has a network (lo, eth0)", "it has capabilities", "it may gain privileges"):
         assert found in safeguard.detail
     assert "docker-compose.yml" in safeguard.means
 
@@ -217,7 +217,7 @@ def test_an_endless_group_holds_nothing() -> None:
     safeguards = judged(WHOLE.model_copy(update={"group": group, "around": group}))
 
     assert off(safeguards) == ["memory", "CPU share"]
-    assert safeguards["memory"].detail.startswith("only watched")
+    assert safeguards["memory"].detail.startswith("only polled")
     assert "all together" not in safeguards
 
 

@@ -41,7 +41,7 @@ def test_without_gpus_none_are_found(arguments: list[str]) -> None:
 def test_what_it_does_not_know_it_says(arguments: list[str]) -> None:
     said = respond(arguments, MACHINE)
     assert said.status == 2
-    assert "it supports: nothing (a table), -L" in said.err
+    assert "or with -L for a list" in said.err
 
 
 def test_the_memory_in_use_is_added_up_over_the_processes_that_can_be_read(tmp_path: Path) -> None:

@@ -42,4 +42,4 @@ async def test_a_look_that_fails_is_said_once_and_the_limits_stay(
             await asyncio.wait_for(watch.exceeded.wait(), 10)
 
     assert watch.met == "cpu"
-    assert [entry["event"] for entry in logs] == ["sandbox could not be watched; going on"]
+    assert [entry["event"] for entry in logs] == ["sandbox could not be watched; continuing"]

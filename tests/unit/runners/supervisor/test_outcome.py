@@ -175,7 +175,7 @@ def test_every_limit_of_a_run_has_an_outcome_of_its_kind_a_value_and_a_unit() ->
     elsewhere: set[LimitName] = {"sessions_per_learner", "runs_per_session", "sessions", "stored"}
     assert set(get_args(LimitName)) == set(told) | elsewhere
     for name in elsewhere:
-        with pytest.raises(ValueError, match="no limit of a run"):
+        with pytest.raises(ValueError, match="is not a limit of a run"):
             reached_limit(name, limits, 1)
 
 

@@ -76,7 +76,7 @@ def test_nearly_a_topology_is_none(text: str) -> None:
         ("workers:8+chief+evaluator", "9 processes, and the limit is 8"),
         ("workers:999999999xgpu:999999999", "999999999 processes, and the limit is 8"),
         ("workers:3xgpu:4", "12 GPUs together, and the limit is 8"),
-        ("ps:4+4", "9 processes, the coordinator counted, and the limit is 8"),
+        ("ps:4+4", "9 processes, including the coordinator, and the limit is 8"),
     ],
 )
 def test_what_is_only_too_large_is_told_how_large_it_may_be(text: str, bound: str) -> None:

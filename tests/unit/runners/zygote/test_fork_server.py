@@ -31,9 +31,9 @@ def test_the_words_may_come_in_either_order(words: tuple[str, ...]) -> None:
         (("!user 7: no",), "user 7: no"),
         (("4711", "!root folder: no"), "root folder: no"),
         (("!root folder: no", "4711"), "root folder: no"),
-        (("4711",), "the child ended without a word"),
-        (("ready 7",), "the child ended without a word"),
-        ((), "the child ended without a word"),
+        (("4711",), "the child ended without a message"),
+        (("ready 7",), "the child ended without a message"),
+        ((), "the child ended without a message"),
     ],
 )
 def test_a_failure_is_told_whenever_it_comes(words: tuple[str, ...], complaint: str) -> None:

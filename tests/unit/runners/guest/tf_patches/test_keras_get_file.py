@@ -193,5 +193,5 @@ def test_files_that_keras_reads_are_made_once(tmp_path: Path) -> None:
 def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000))
     (houses,) = prepare(tmp_path, {"boston_housing": read_catalog()["boston_housing"]})
-    assert (houses.prepared, houses.detail) == (False, f"too little room in {tmp_path}")
+    assert (houses.prepared, houses.detail) == (False, f"not enough space in {tmp_path}")
     assert list(tmp_path.iterdir()) == []

@@ -173,7 +173,7 @@ def test_a_module_that_is_gone_and_a_name_that_now_exists_are_named(subject: Sub
     problems = [patch.problem() for patch in subject.patches]
 
     assert problems[0].startswith("patched_library.inner:part: there is no module patched_library.inner.")
-    assert problems[1].startswith("patched_library:LIMIT: it exists now.")
+    assert problems[1].startswith("patched_library:LIMIT: it already exists.")
 
 
 def test_a_subject_whose_target_has_moved_is_left_out_or_refused_if_it_is_essential(
