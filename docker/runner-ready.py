@@ -1,4 +1,4 @@
-"""The runner container's health check: exit status 0 if the supervisor says that it is ready."""
+"""The runner container's health check: exits with status 0 if the supervisor reports that it is ready."""
 
 import socket
 import sys

@@ -1,7 +1,7 @@
-# The runner: TensorFlow, the supervisor and the sandboxes of learner code. Build it from the root of the project.
+# The runner: TensorFlow, the supervisor and the sandboxes for learner code. Build it from the root of the project.
 
 FROM python:3.11-slim-bookworm AS build
-# Empty unless the builder sits behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
+# Needed only behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /lockstep
@@ -10,12 +10,12 @@ COPY locks/build.txt locks/runner.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
  && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/runner.txt
 
-# For docker/gpu.compose.yml: CUDA's libraries in the versions that this TensorFlow asks for.
+# For docker/gpu.compose.yml: CUDA's libraries in the versions that this TensorFlow requires.
 ARG CUDA=""
 RUN if [ -n "$CUDA" ]; then \
       /venv/bin/pip install -q "tensorflow[and-cuda]==$(/venv/bin/pip show tensorflow | sed -n 's/^Version: //p')"; fi
 
-# The project's entry points, by which jupyter_client finds our kernels; the code itself stays in /lockstep.
+# The project's entry points, so that jupyter_client finds its kernels; the code itself stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /venv/bin/pip install -q --no-deps /wheels/*.whl
@@ -32,5 +32,5 @@ RUN /venv/bin/python -m compileall -q runners
 ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib/lockstep \
     LOCKSTEP_OUTER_SANDBOX=none
 USER lockstep
-# This container is the outer sandbox, and untrusted users can reach it: it checks its isolation before it runs their code.
+# This container is the outer sandbox. Untrusted users can reach it, so it checks its isolation before it runs code.
 CMD ["python", "-m", "runners.supervisor.server", "--socket", "/run/lockstep/supervisor.sock", "--untrusted-users"]

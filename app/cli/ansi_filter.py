@@ -1,7 +1,7 @@
-"""What of a program's output may reach a terminal: text, colours, and the movements of a progress bar.
+"""Filters a program's output for a terminal: passes text, colors, and the cursor movements of a progress bar.
 
-A terminal obeys what is printed. Sequences that learner code may print could fill its user's clipboard, rename its
-window, or make it type an answer into the shell; they are taken out, whatever pieces they come in.
+A terminal executes control sequences. Those that learner code prints could fill the user's clipboard, rename the
+window, or make the terminal type an answer into the shell. They are removed, even if they arrive in pieces.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import re
 RESET = "\x1b[0m"
 _STRING_BODY = "[^\x07\x1b\n\x9c]*"
 _SEQUENCE = re.compile(
-    r"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # control sequences: colours, movements, questions
+    r"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # control sequences: colors, movements, queries
     rf"|\x1b[\]PX^_]{_STRING_BODY}(?:\x07|\x1b\\|\x9c)?"  # strings for the terminal itself: title, clipboard, macros
     r"|\x1b[\x20-\x2f]*[\x30-\x7e]?"
     r"|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # all control characters but \b \t \n \r
 )
 _HARMLESS = re.compile(r"\x1b\[(?:[0-9;:]*m|[0-9]*[A-DGK])")
-"""Colours; the cursor up, down, right, left, to a column; erasing in the line."""
+"""Colors; moving the cursor up, down, right, left, or to a column; erasing in the line."""
 _UNFINISHED = re.compile(rf"\x1b(?:\[[\x20-\x3f]*|[\]PX^_]{_STRING_BODY}\x1b?|[\x20-\x2f]*)?\Z")
 _MAX_UNFINISHED = 4096
 _CURSOR_MOVE = re.compile(r"\x1b\[[0-9]*[A-DGK]")
 
 
 class AnsiFilter:
-    """One stream of text on its way to a terminal."""
+    """Filters one stream of text on its way to a terminal."""
 
     def __init__(self) -> None:
         self._pending = ""
-        """The beginning of a sequence whose rest has not come yet."""
+        """The beginning of a sequence whose rest has not arrived yet."""
 
     def filter(self, text: str) -> str:
-        """The next piece without what a terminal should not obey."""
+        """Filter the next piece of text."""
         text = self._pending + text
         unfinished = _UNFINISHED.search(text)
         self._pending = unfinished[0] if unfinished and len(unfinished[0]) <= _MAX_UNFINISHED else ""
@@ -39,7 +39,7 @@ class AnsiFilter:
 
 
 def strip_cursor_moves(line: str) -> str:
-    """A line without what would move the cursor out of it."""
+    """Remove sequences that would move the cursor out of the line."""
     return _CURSOR_MOVE.sub("", line)
 
 

@@ -1,4 +1,4 @@
-"""The supervisor that is running already, or one for the duration of a command."""
+"""Connects to a running supervisor, or starts one for the duration of a command."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SETTINGS_REFUSED = "Cannot start a runner here because its settings are not val
 
 
 class NoRunnerAvailable(Exception):
-    """No supervisor answers, and none could be started. ``str()`` is a sentence."""
+    """No supervisor responds, and none could be started. ``str()`` is a sentence."""
 
 
 @asynccontextmanager
 async def connect_runner(settings: Settings, keras: KerasVersion = 3) -> AsyncIterator[RunnerClient]:
-    """A client of a supervisor that answers; one that has to be started begins with this Keras.
+    """Yield a client of a supervisor that responds; one that has to be started starts with this Keras version.
 
     Raises:
-        NoRunnerAvailable: there is none.
+        NoRunnerAvailable: there is no supervisor.
     """
     async with RunnerClient(settings.socket) as client:
         if await _responds(client):
@@ -52,7 +52,7 @@ async def connect_runner(settings: Settings, keras: KerasVersion = 3) -> AsyncIt
 
 
 async def describe_settings_mismatch(client: RunnerClient, settings: Settings) -> str:
-    """A sentence if this is a runner that ran before and is set otherwise than this shell says; empty if not."""
+    """A sentence if the runner was already running and its settings differ from this shell's; otherwise empty."""
     if client.socket != settings.socket or settings.runner_socket is not None or not has_runner_settings(os.environ):
         return ""
     shell = shell_settings()
@@ -65,7 +65,7 @@ async def describe_settings_mismatch(client: RunnerClient, settings: Settings) -
 
 
 async def wait_until_started(client: RunnerClient) -> Health:
-    """The supervisor's health once it has started, or as it is when patience ends."""
+    """Wait until the supervisor has started, or until a timeout; returns its health."""
     give_up_at = time.monotonic() + _START_TIMEOUT_S
     while True:
         health = await client.health()

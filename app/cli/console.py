@@ -1,4 +1,4 @@
-"""How commands speak: sentences on standard error, and an exit instead of a traceback."""
+"""Messages of commands: sentences on standard error, and an exit status instead of a traceback."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import typer
 from app.settings import InvalidSettings, Settings
 
 USAGE_ERROR = 2
-"""The exit status for a command that was asked wrongly."""
+"""The exit status for wrong usage of a command."""
 
 
 def print_message(sentence: str) -> None:
-    """Tell the person at the terminal."""
+    """Print a message to standard error."""
     typer.echo(sentence, err=True)
 
 
 def fail(sentence: str, status: int = 1) -> NoReturn:
-    """Say why, and end."""
+    """Print a message and exit."""
     print_message(sentence)
     raise typer.Exit(status)
 
 
 def read_settings() -> Settings:
-    """The settings, or an exit with a sentence for each bad one. From here on only warnings are logged."""
+    """Read the settings, or exit with a sentence for each invalid one. From now on, log only warnings."""
     try:
         settings = Settings.read()
     except InvalidSettings as e:
         fail(str(e), USAGE_ERROR)
 
-    from app.observability import configure_logging  # after the refusal, which need not wait for it
+    from app.observability import configure_logging  # imported late, so that errors appear without delay
 
     configure_logging(settings.model_copy(update={"log_level": "warning"}))
     return settings

@@ -1,7 +1,7 @@
-"""``lockstep datasets``: hands the command to the runner's own tool.
+"""``lockstep datasets``: passes the command on to the runner's own tool.
 
-The web application holds no data sets and its image has none of the packages that read them, so the work is done by
-``python -m runners.datasets`` in a process of its own, with this process's terminal.
+The web application has no data sets, and its image has none of the packages that read them, so ``python -m
+runners.datasets`` does the work in a separate process, on the same terminal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def verify(names: Names = None) -> None:
 
 
 def _run_tool(*arguments: str) -> None:
-    """Run the tool; its exit status becomes ours."""
+    """Run the tool, and exit with its exit status."""
     if importlib.util.find_spec("numpy") is None:
         fail("The runner's packages are not installed here. Run this command where the runner is installed.")
     cache = read_settings().data_dir / "datasets"

@@ -15,7 +15,7 @@ from app.db import Database
 from app.settings import Settings
 
 _EXCEPTION_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
-"""What SQLAlchemy puts before the words: the class of the error."""
+"""The prefix that SQLAlchemy adds to a message: the class of the error."""
 
 app = typer.Typer(help="Manage the database.", no_args_is_help=True)
 
@@ -32,7 +32,7 @@ def upgrade() -> None:
 
 
 def upgrade_database(settings: Settings) -> str:
-    """Apply what is missing and return the revision; exits with a sentence if the database cannot be upgraded."""
+    """Apply pending migrations and return the revision; exits with a sentence if the database cannot be upgraded."""
 
     async def work() -> str:
         db = Database(settings.database)
@@ -51,6 +51,6 @@ def upgrade_database(settings: Settings) -> str:
 
 
 def fail_on_database_error(error: Exception) -> NoReturn:
-    """Say in the database's own words why it cannot be used, and end."""
+    """Print the database's own error message and exit."""
     words, *_ = str(error).splitlines() or [type(error).__name__]
     fail(f"The database cannot be used: {_EXCEPTION_CLASS.sub('', words)[:300]}")

@@ -1,10 +1,10 @@
-"""Whether an operator's real devices work: ``lockstep doctor --devices`` runs sessions on them and reads what they say.
+"""Checks that an operator's real devices work: ``lockstep doctor --devices`` runs sessions on them.
 
-Sessions are requested the way learners' are, with the same isolation, one device each, until a session gets no real
-one.
-While all of them live, each multiplies matrices, takes a step of its strategy, and asks the driver which devices it can
-open: no two may name the same. A session with all of the devices together comes last. A TPU goes whole to one session:
-a second one that asks for it meanwhile must not have it, and a third one must have it once the first has ended.
+Sessions are requested like learners' sessions, with the same isolation and one device each, until a session gets no
+real device. While all of them live, each multiplies matrices, runs a step of its strategy, and asks the driver which
+devices it can open: no two may open the same one. The last session gets all devices together. A TPU goes whole to one
+session: a second session that asks for it meanwhile must not get it, and a third one must get it once the first has
+ended.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from runners.wire.protocol import (
 )
 
 _MAX_DEVICES = 16
-"""Devices that are tried; more are not a question of more of the same."""
+"""The most devices to try; trying more would show nothing new."""
 _MAX_DEVICES_PER_SESSION = 8
-"""Devices of one topology."""
+"""The most devices of one topology."""
 _QUEUE_TIMEOUT_S = 10.0
-"""How long a session may wait for its place; one that a learner leaves idle gives way sooner."""
+"""How long a session may wait for its seat; an idle session of a learner is evicted sooner."""
 _NO_FREE_SESSION = (
-    "The runner has no free slot for another session. Try again when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
+    "The runner has no free seat for another session. Try again when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
 )
 _RESULT_PREFIX = "lockstep-result "
 _DRIVER_PROGRAM = """
@@ -49,7 +49,7 @@ for number in range(count.value):
     cuda.cuDeviceGetUuid_v2(uuid, device)
     print(bytes(uuid).hex())
 """
-"""Asks the driver, not TensorFlow, and without the variable that hides devices, what this sandbox can open."""
+"""Asks the driver, not TensorFlow, which devices this sandbox can open, without the variable that hides devices."""
 _TRAINING_PROGRAM = """
 import glob, json, os, subprocess, sys
 import tensorflow as tf
@@ -92,7 +92,7 @@ print({mark!r} + json.dumps({{
 
 @dataclass(frozen=True, slots=True)
 class DeviceTrial:
-    """One session on real devices, and what its program said."""
+    """One session on real devices, and the output of its program."""
 
     topology: str
     output: dict[str, object] = field(default_factory=dict)
@@ -100,18 +100,18 @@ class DeviceTrial:
 
     @property
     def opened(self) -> tuple[str, ...]:
-        """The devices that its sandbox can open, by the driver's own word."""
+        """The devices that its sandbox can open, according to the driver."""
         said = self.output.get("opened")
         return tuple(map(str, said)) if isinstance(said, list) else ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What TensorFlow calls them."""
+        """TensorFlow's names for the devices."""
         said = self.output.get("names")
         return tuple(map(str, said)) if isinstance(said, list) else ()
 
     def failure(self) -> str:
-        """What is wrong with it; empty if nothing is."""
+        """Describe what is wrong; empty if nothing is."""
         kind, _, count = self.topology.partition(":")
         if self.error:
             return self.error
@@ -126,27 +126,27 @@ class DeviceTrial:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCheckResult:
-    """All trials, and why there was none where there is none."""
+    """All trials, or the reason why there are none."""
 
     trials: tuple[DeviceTrial, ...]
     why_no_devices: str = ""
     untested: str = ""
-    """Why devices may have been left out."""
+    """Why some devices may not have been tried."""
 
     @property
     def passed(self) -> bool:
-        """Whether there is a real device, all trials went well, and no two that lived together shared a device."""
+        """Whether there is a real device, all trials succeeded, and no two concurrent ones shared a device."""
         return bool(self.trials) and not any(trial.failure() for trial in self.trials) and not self.shared
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Devices that more than one of the sessions could open that must have nothing in common."""
+        """Devices that several sessions could open, although each session must have its own."""
         alone = (trial for trial in self.trials if trial.topology.endswith(":1") or trial.topology.startswith("tpu"))
         seen = [device for trial in alone for device in trial.opened]
         return tuple(sorted({device for device in seen if seen.count(device) > 1}))
 
     def to_text(self) -> Iterator[str]:
-        """For people."""
+        """The result as lines of text."""
         if not self.trials:
             yield f"No real device was found. {self.why_no_devices}"
             return
@@ -166,7 +166,7 @@ class DeviceCheckResult:
 
 
 async def check_devices(client: RunnerClient) -> DeviceCheckResult:
-    """Try every real device of the runner, GPUs and TPU. Ends all that it began."""
+    """Try every real device of the runner, GPUs and TPU. Ends every session that it started."""
     begun: list[str] = []
     trials: list[DeviceTrial] = []
     why, untested = "The runner has only simulated devices; see 'accelerators' in lockstep doctor.", ""
@@ -193,7 +193,7 @@ async def check_devices(client: RunnerClient) -> DeviceCheckResult:
 
 
 async def _run_tpu_trials(client: RunnerClient, topology: str, begun: list[str]) -> tuple[list[DeviceTrial], str]:
-    """The TPU in one session, in a second one at the same time, in a third one after both; no trials without a TPU."""
+    """Try the TPU in one session, in a second one at the same time, and in a third one after both."""
     first, refusal = await _run_trial(client, topology, begun)
     if first is None:
         return [], refusal
@@ -215,7 +215,7 @@ async def _end_sessions(client: RunnerClient, begun: list[str]) -> None:
 
 
 async def _run_trial(client: RunnerClient, topology: str, begun: list[str]) -> tuple[DeviceTrial | None, str]:
-    """One session; None, and a reason if one was given, where its devices are not real."""
+    """Run one session. If its devices are not real, return None, and the reason if there is one."""
     name = secrets.token_hex(16)
     kind = topology.partition(":")[0].upper()
     spec = SessionSpec(owner=name, topology=topology)
@@ -239,7 +239,7 @@ async def _run_trial(client: RunnerClient, topology: str, begun: list[str]) -> t
 
 
 async def _leaves_queue(client: RunnerClient, session: str) -> bool:
-    """Whether the session leaves the runner's queue in time."""
+    """Wait for the session to leave the runner's queue; returns whether it did in time."""
     end = monotonic() + _QUEUE_TIMEOUT_S
     while (info := await _session_info(client, session)) is not None and info.state is SessionState.queued:
         if monotonic() > end:
@@ -261,7 +261,7 @@ async def _session_info(client: RunnerClient, session: str) -> SessionInfo | Non
 
 
 async def _follow_run(client: RunnerClient, run: str) -> _ProgramOutput:
-    """Follow a run to its end; ``error`` is how it failed."""
+    """Follow a run to its end; ``error`` says how it failed."""
     said = _ProgramOutput()
     async for event in client.events(run):
         match event:

@@ -1,7 +1,7 @@
-"""``lockstep doctor``: what the machine offers, which isolation layers and limits are in force, and what is missing.
+"""``lockstep doctor``: checks the machine and which isolation layers and limits are in force, and says what is missing.
 
-The exit status is 0 if all is well, 1 if something is missing without which Lockstep does not work, 2 for settings it
-cannot use, and 3 if it works but untrusted code would not be safe to run.
+The exit status is 0 if all is well, 1 if something that Lockstep needs is missing, 2 for invalid settings, and 3 if it
+works but untrusted code would not be safe to run.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def doctor(
         typer.Option("--devices", help="Check that real GPUs or a TPU work in sessions. Exit status 0 if they do."),
     ] = False,
 ) -> None:
-    """Look at machine, isolation, limits, patches, database and lessons; or prove that real devices work in sessions.
+    """Check machine, isolation, limits, patches, database and lessons; or check that real devices work in sessions.
 
-    Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for untrusted code.
+    Exit status: 0 all is well, 1 not working, 2 invalid settings, 3 not safe for untrusted code.
     """
     settings = read_settings()
-    # Where somebody else starts the runner, what this shell would set is of no account.
+    # If somebody else starts the runner, this shell's settings do not matter.
     shell = shell_settings() if settings.runner_socket is None else ShellSettings()
     if shell.refused:
         _print_and_exit(DoctorReport({}, [], [], None, unusable=shell.refused), wants_json)
 
-    from app.cli import doctor_checks  # with a database and a client of HTTP, of which refusals know nothing
+    from app.cli import doctor_checks  # imports a database and an HTTP client, which the errors above do not need
 
     if devices:
         raise typer.Exit(asyncio.run(doctor_checks.print_device_check(settings, wants_json)))

@@ -1,4 +1,4 @@
-"""What ``lockstep doctor`` looks at: the machine, the database, the lessons, and a runner, there already or started."""
+"""The checks of ``lockstep doctor``: the machine, the database, the lessons, and a runner, running or started."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def print_device_check(settings: Settings, wants_json: bool) -> int:
 
 
 async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
-    """Ask every part how it is. ``shell`` is what a runner that runs already is compared with."""
+    """Check every part. A runner that is already running is compared with the settings in ``shell``."""
     catalog = Catalog(settings.lessons_dir)
     catalog.reload()
     asked = await _check_runner(settings)
@@ -78,7 +78,7 @@ async def _check_database(settings: Settings) -> HealthCheck:
 
 @dataclass(frozen=True, slots=True)
 class _RunnerResult:
-    """What a runner said, or why there is none."""
+    """The answers of a runner, or why there is none."""
 
     check: HealthCheck
     health: Health | None = None
@@ -101,7 +101,7 @@ async def _check_runner(settings: Settings) -> _RunnerResult:
 
 
 def _survey_host() -> HostSurvey:
-    """What the machine offers where no runner says so; nothing if that part of Lockstep is not installed here."""
+    """Survey the machine if no runner does; empty if that part of Lockstep is not installed here."""
     command = [sys.executable, "-m", "runners.diagnostics.host_survey"]
     try:
         said = subprocess.run(command, capture_output=True, check=True, timeout=_SURVEY_TIMEOUT_S).stdout

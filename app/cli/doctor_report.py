@@ -1,4 +1,4 @@
-"""What ``lockstep doctor`` found out, told as text for people or as JSON for programs. Pure."""
+"""Formats the findings of ``lockstep doctor`` as text for people or as JSON for programs. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from app.cli.console import USAGE_ERROR
 from runners.wire.protocol import Capability, Health, LibraryPatches, Safeguard
 
-if TYPE_CHECKING:  # a setting that cannot be used is said before a database is loaded
+if TYPE_CHECKING:  # an invalid setting is reported before a database is loaded
     from app.health.checks import HealthCheck
 
 NOT_WORKING, NOT_SAFE = 1, 3
@@ -27,24 +27,23 @@ _DIFFERING_NOTE = " It has {}."
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """All that was found out."""
+    """All findings."""
 
     settings: dict[str, str]
     checks: list[HealthCheck]
     capabilities: list[Capability]
     health: Health | None
     running: Path | None = None
-    """The socket of the runner that was asked, if it was running already."""
+    """The socket of the runner, if it was already running."""
     unusable: tuple[str, ...] = ()
-    """Settings that a runner of this shell refuses, each as ``VARIABLE: what it must be``; then nothing was looked at.
-    """
+    """Settings of this shell that a runner rejects, each as ``VARIABLE: what it must be``; then nothing was checked."""
     differing: tuple[str, ...] = ()
-    """Settings of the running runner that are others than this shell's, each with both values."""
+    """Settings of the running runner that differ from this shell's, each with both values."""
     patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes
 
     @property
     def safeguards(self) -> list[Safeguard]:
-        """Isolation layers and limits; none where no sandbox was made."""
+        """Isolation layers and limits; empty if no sandbox was created."""
         return self.health.safeguards if self.health else []
 
     @property
@@ -88,7 +87,7 @@ def to_json(findings: DoctorReport) -> str:
 
 
 def to_text(findings: DoctorReport) -> Iterator[str]:
-    """Everything as lines of at most 80 characters, but for long paths and settings."""
+    """Everything as lines of at most 80 characters, except long paths and settings."""
     if findings.unusable:
         yield from ("Invalid settings:", *findings.unusable)
         return
@@ -153,7 +152,7 @@ def _verdict(findings: DoctorReport) -> str:
 
 
 def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:
-    """A line of three columns; what is too long goes on below the third."""
+    """A line of three columns; long text wraps in the third one."""
     column = textwrap.TextWrapper(_WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False)
     lines = [*column.wrap(detail), *column.wrap(means)] or [""]
     yield f"  {mark:<8}{name:<{_INDENT - 10}}{lines[0]}".rstrip()

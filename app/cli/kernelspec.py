@@ -1,7 +1,7 @@
 """``lockstep kernelspec``: Lockstep's kernels in JupyterLab, nbclient and papermill.
 
-Jupyter's own packages are the runner's, so the work is done by ``python -m runners.jupyter.kernelspec`` in a process of
-its own, with this process's terminal.
+Jupyter's packages are installed with the runner, so ``python -m runners.jupyter.kernelspec`` does the work in a
+separate process, on the same terminal.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def remove(
 
 
 def _run_tool(*arguments: str) -> None:
-    """Run the tool; its exit status becomes ours."""
+    """Run the tool, and exit with its exit status."""
     if importlib.util.find_spec("jupyter_client") is None:
         fail("The runner's packages are not installed here. Run this command where the runner is installed.")
     try:

@@ -1,4 +1,4 @@
-"""``lockstep lesson``: list the lessons there are, and check them."""
+"""``lockstep lesson``: lists and checks lessons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True, help="List and check lessons.")
 
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List every lesson. The exit status is 1 if errors leave none to list."""
+    """List every lesson. The exit status is 1 if errors leave no lesson to list."""
     settings = read_settings()
     catalog = _catalog(settings)
     rows = [
@@ -85,7 +85,7 @@ def _catalog(settings: Settings) -> Catalog:
 
 
 def _achievement_errors(catalog: Catalog) -> list[LessonFileError]:
-    """The mistakes in the achievements beside the courses."""
+    """The errors in the achievements beside the courses."""
     rulebook = AchievementCatalog(catalog, quiet=True)
     rulebook.reload()
     return list(rulebook.mistakes)
@@ -116,7 +116,7 @@ def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
 
 
 def _select_lessons(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[LessonFileError]]:
-    """The lessons asked for, in their first language, and the mistakes in their files."""
+    """The selected lessons in their first language, and the errors in their files."""
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if slug is None:
         return lessons, list(catalog.problems)
@@ -133,7 +133,7 @@ def _lesson_key(path: Path) -> str:
 
 
 async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
-    """Run every cell; return how many went otherwise than they should."""
+    """Run every cell; return the number of cells that failed the check."""
     async with connect_runner(settings) as client:
         await wait_until_started(client)
         if jobs == 1:
@@ -142,7 +142,7 @@ async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int) -> 
 
 
 async def _run_concurrently(client: RunnerClient, lessons: list[Lesson], jobs: int) -> int:
-    """So many at a time; what there is to say of each comes in one piece, in the order of the lessons."""
+    """Run ``jobs`` lessons at a time; print each lesson's report in one piece, in the order of the lessons."""
     turn = asyncio.Semaphore(jobs)
 
     async def rehearse(lesson: Lesson) -> tuple[int, str]:
@@ -193,7 +193,7 @@ def _format_error(mistake: LessonFileError) -> str:
 
 
 def _relative_path(path: Path) -> str:
-    """The path as one would type it here."""
+    """The path relative to the working directory, if it is below it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 

@@ -1,6 +1,6 @@
-"""Running the cells of a lesson as a learner would: in order, in sandboxes, one session for each machine.
+"""Runs the cells of a lesson as a learner would: in order, in sandboxes, with one session for each machine.
 
-What an outcome means for a cell is decided by pure functions; Rehearsal talks to the supervisor.
+Pure functions decide what an outcome means for a cell; ``LessonRunner`` talks to the supervisor.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from runners.wire.protocol import (
 _RETRY_DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _TRACEBACK_LINES = 12
 _CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""And whatever else a terminal might obey."""
+"""ANSI sequences, and any other control characters that affect a terminal."""
 _INVALID_IN_NAME = re.compile(r"[^a-z0-9]")
-"""What the name of a session may not have, of what a topology has."""
+"""The characters of a topology that a session's name cannot have."""
 _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """How a cell went."""
+    """The result of running a cell."""
 
     cell: Cell
     outcome: Outcome
     duration_s: float
     error: ErrorEvent | None
     lines: tuple[str, ...] = ()
-    """What it printed, without colors; each lane's text on lines of its own."""
+    """Its printed text without colors; each lane's text is on separate lines."""
 
 
 def runnable_cells(lesson: Lesson) -> list[Cell]:
@@ -54,7 +54,7 @@ def runnable_cells(lesson: Lesson) -> list[Cell]:
 
 
 def cell_errors(result: CellResult) -> list[str]:
-    """What is wrong with how a cell went: its outcome, or else what it should have printed. Pure."""
+    """The errors of a cell's result: an unexpected outcome, or else missing output. Pure."""
     wrong = _outcome_error(result)
     if wrong is not None:
         return [wrong]
@@ -76,7 +76,7 @@ def _outcome_error(result: CellResult) -> str | None:
 
 
 def error_line(result: CellResult) -> int:
-    """The line of the lesson's file to look at: where the learner's frame points, or where the code begins."""
+    """The line of the lesson's file to show: that of the innermost frame in the cell, or the first line of code."""
     cell, error = result.cell, result.error
     last = cell.line + cell.code.count("\n")
     for frame in reversed(error.frames if error else []):
@@ -134,7 +134,7 @@ async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:
 
 
 class LessonRunner:
-    """One lesson's sessions, ended on leaving."""
+    """One lesson's sessions; a context manager that ends them."""
 
     def __init__(self, client: RunnerClient, lesson: Lesson) -> None:
         self._client = client
@@ -154,7 +154,7 @@ class LessonRunner:
         """Run a cell to its end.
 
         Raises:
-            RunnerError: the supervisor declined, or does not answer.
+            RunnerError: the supervisor declined, or does not respond.
         """
         session = f"{self._name}-{_INVALID_IN_NAME.sub('-', cell.topology)}-{cell.keras}"
         self._sessions.add(session)

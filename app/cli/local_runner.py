@@ -1,6 +1,6 @@
-"""A supervisor of our own: a child process that lives as long as we do, and is started again if it dies.
+"""A local supervisor: a child process that lives as long as this one, and is restarted if it dies.
 
-Unless it refuses to start: then it has said why, and would say the same again.
+If it refuses to start, it is not restarted: it has said why, and would refuse again.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from runners.wire.environment import runner_environment
 _FIRST_DELAY_S = 0.5
 _MAX_DELAY_S = 30.0
 _STABLE_AFTER_S = 20.0
-"""A supervisor that lived this long did start; the next pause is short again."""
+"""A supervisor that lived this long had started; the next pause before a restart is short again."""
 _GRACE_S = 5.0
-"""Between asking the supervisor to end and ending it."""
+"""Seconds between asking the supervisor to end and killing it."""
 _REFUSED_STATUS = 2
-"""The status of a supervisor that cannot use its settings or its place."""
+"""The exit status of a supervisor whose settings or socket are not usable."""
 _RUNNER_UMASK = 0o022
-"""Not ours: kernels run as other users and must be able to read what the supervisor lays out for them."""
+"""Not our own umask: kernels run as other users and must be able to read the supervisor's files for them."""
 
 PrintMessage = Callable[[str], None]
 
 
 def make_private_directory(folder: Path) -> None:
-    """Make a folder that only we can enter, or make it so. Refuses one of someone else's (PermissionError)."""
+    """Create a folder that only this user can enter, or restrict it. Raises PermissionError if another user owns it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
@@ -44,9 +44,9 @@ def make_private_directory(folder: Path) -> None:
 
 
 class LocalRunner:
-    """Starts ``python -m runners.supervisor.server`` on a socket, in a process group of its own.
+    """Runs ``python -m runners.supervisor.server`` on a socket, in its own process group.
 
-    A thread starts and watches it. Should our process be killed, that thread ends with it, and the system then ends the
+    A thread starts and watches it. If this process is killed, that thread ends, too, and the system then ends the
     supervisor (``--die-with-parent``).
     """
 
@@ -62,9 +62,9 @@ class LocalRunner:
     ) -> None:
         self.socket = socket
         self.settled = threading.Event()
-        """Set once it serves, refused to start, or has ended by itself: it is known what its settings led to."""
+        """Set once it serves, refused to start, or ended by itself: then the effect of its settings is known."""
         self.refused = False
-        """True once it refused to start; ``on_refusal`` has been called, in the thread that watches."""
+        """True once it has refused to start; ``on_refusal`` has then been called in the watching thread."""
         self.failures = 0
         """How often it has ended by itself."""
         self._command = [
@@ -105,7 +105,7 @@ class LocalRunner:
             if self._stopping.is_set():
                 _terminate(child)
                 return
-            _terminate(child)  # whatever is left of its group
+            _terminate(child)  # the rest of its process group
             if child.returncode == _REFUSED_STATUS:
                 self.refused = True
                 self.settled.set()
@@ -120,7 +120,7 @@ class LocalRunner:
             pause_s = min(pause_s * 2, _MAX_DELAY_S)
 
     def _serves(self, child: subprocess.Popen[bytes]) -> bool:
-        """Whether this child listens at the socket; another supervisor may."""
+        """Whether this child, and not another supervisor, listens on the socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
             s.settimeout(1)
             try:
@@ -141,7 +141,7 @@ class LocalRunner:
 
 
 def _terminate(child: subprocess.Popen[bytes]) -> None:
-    """Ask the process to end, wait a little, then end its whole group."""
+    """Ask the process to end, wait a little, then kill its whole group."""
     if child.poll() is None:
         child.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The command line: one module for each noun, imported when it is named."""
+"""The command line: one module for each command, imported only when used."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _COMMANDS = ("serve", "run", "doctor", "lesson", "exercise", "user", "secret", "
 
 
 class LazyGroup(TyperGroup):
-    """Knows the names of its commands and loads the one that is asked for: one that is refused is refused at once."""
+    """Lists the names of its commands, and loads only the requested one, so that errors appear without delay."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name) for name in _COMMANDS}  # in their places until one is asked for
+        self.commands = {name: TyperCommand(name) for name in _COMMANDS}  # placeholders until one is requested
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or None if there is no such."""
+        """Load the command; None if it does not exist."""
         return _load_command(cmd_name) if cmd_name in _COMMANDS else None
 
 
 def _load_command(name: str) -> Any:
-    """A module has a ``Typer`` of several commands as its ``app``, or a function of its own name."""
+    """Load a module's command: a ``Typer`` named ``app``, or a function with the module's name."""
     module = import_module(f"app.cli.{name}")
     several: typer.Typer | None = getattr(module, "app", None)
     if several is None:

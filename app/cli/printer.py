@@ -1,4 +1,4 @@
-"""Events on a terminal: as text for people, or one JSON object a line for programs."""
+"""Prints events on a terminal: as text for people, or as one JSON object per line for programs."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from runners.wire.protocol import (
 
 _ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile("[\x7f-\x9f]")
-"""What JSON need not escape, and a terminal may obey."""
+"""Control characters that JSON does not have to escape, but that a terminal may execute."""
 
 
 class Printer(Protocol):
-    """Shows events as they come."""
+    """Shows events as they arrive."""
 
     def begin(self, machine: SessionInfo) -> None:
-        """Called once, before the event that says that the program has started."""
+        """Called once, before the program's started event."""
 
     def show(self, event: Event) -> None:
         """Called for each event, in order."""
 
 
 class JsonPrinter:
-    """The wire's own form; the last line has the outcome."""
+    """Prints events in the form of the wire protocol; the last line has the outcome."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._more: dict[str, Any] = {}
-        """For the event that comes next."""
+        """The machine, printed with the next event."""
 
     def begin(self, machine: SessionInfo) -> None:
         simulated = Topology.parse(machine.topology).simulated and not machine.real
@@ -61,10 +61,10 @@ class JsonPrinter:
 
 
 class TextPrinter:
-    """Output where the script sent it; what Lockstep has to say on standard error.
+    """Prints output to the stream that the script used, and Lockstep's messages to standard error.
 
-    A terminal gets text and colours, and nothing else that it would obey. What workers and replicas write comes in
-    whole lines, each with the name of its lane.
+    A terminal gets text and colors, but no other control sequences. Output of workers and replicas appears in whole
+    lines, each with the name of its lane.
     """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -73,9 +73,9 @@ class TextPrinter:
         self._session_failed = False
         self._lines = LaneLineBuffer(render_terminal_text)
         self._notice: tuple[str | None, str] | None = None
-        """The last event, where it is a notice: its lane and what it says."""
+        """The lane and text of the last event, if it was a notice."""
         self._again = 0
-        """How often the notice came again since."""
+        """How often that notice has been repeated since."""
 
     def begin(self, machine: SessionInfo) -> None:
         words = topology_label(machine.topology, real=machine.real)
@@ -112,14 +112,14 @@ class TextPrinter:
                     self._err.write(f"lockstep: {_outcome_message(event)}\n")
 
     def _say_how_often(self) -> None:
-        """Of a notice that came again and again its first is shown, and then how often it came."""
+        """After a repeated notice, which is shown once, say how often it was repeated."""
         if self._notice and self._again:
             lane, again = self._notice[0], self._again
             self._whole(lane, self._err, f"lockstep: (the same {again:,} more time{'s' * (again > 1)})")
         self._again = 0
 
     def _whole(self, lane: str | None, sheet: _TerminalWriter, text: str) -> None:
-        """Write what stands on lines of its own."""
+        """Write text on separate lines."""
         if lane is None:
             sheet.write(text + "\n")
         else:
@@ -135,13 +135,13 @@ class TextPrinter:
 
 
 def _outcome_message(last: FinishedEvent) -> str:
-    """How it ended, which limit it met, and what to try."""
+    """Say how the run ended, which limit it reached, and what to try."""
     met = f" ({limit_label(last.limit)})" if last.limit else ""
     return f"{outcome_label(last.outcome)}{met}. {limit_advice(last.outcome, last.limit)}".rstrip()
 
 
 class _TerminalWriter:
-    """A stream to write on. A file or a pipe gets every byte as it is."""
+    """Writes to a stream. A file or a pipe gets every byte unchanged."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -154,7 +154,7 @@ class _TerminalWriter:
         return self._screen is not None
 
     def write_lines(self, lines: str) -> None:
-        """Write whole lines of a lane: they leave the lines of others as they are, in place and colour."""
+        """Write whole lines of a lane, without affecting the position and color of other lanes' lines."""
         if not lines:
             return
         if self._screen is not None:
@@ -172,7 +172,7 @@ class _TerminalWriter:
         self._stream.flush()
 
     def end(self) -> None:
-        """The program's colours end with it, and so does a sequence that it never finished."""
+        """Reset the program's colors, and drop a sequence that it did not finish."""
         if self._screen is not None:
             self._screen = AnsiFilter()
             if self._coloured:

@@ -1,4 +1,4 @@
-"""``lockstep run``: a script in the same sandbox as the lessons, its output on this terminal."""
+"""``lockstep run``: runs a script in the same sandbox as lessons, with its output on this terminal."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def run(
     settings = read_settings()
     request = _request(spec, read_source(file), timeout)
 
-    from app.cli import script_runner  # what was asked wrongly is said before all this is loaded
+    from app.cli import script_runner  # imported late, so that usage errors appear without delay
 
     raise typer.Exit(script_runner.run_script(request, settings, as_json=as_json))
 
 
 def _spec(topology: str, keras: int) -> SessionSpec:
-    """The machine, or an exit with a sentence."""
+    """Check the machine; exits with a sentence if it is invalid."""
     try:
-        # Each script is a learner of its own: several at once must not end or refuse one another.
+        # Each script counts as a separate learner, so that concurrent scripts do not evict or block each other.
         return SessionSpec(owner=secrets.token_hex(16), topology=topology, keras=cast(KerasVersion, keras))
     except ValidationError as e:
         fail(format_error(e), USAGE_ERROR)
 
 
 def _request(spec: SessionSpec, code: str, timeout: float | None) -> RunRequest:
-    """What to ask a runner for, or an exit with a sentence."""
+    """Create the request; exits with a sentence if it is invalid."""
     try:
         return RunRequest(id=spec.owner, session=spec.owner, spec=spec, code=code, timeout_s=timeout)
     except ValidationError as e:
@@ -56,7 +56,7 @@ def _request(spec: SessionSpec, code: str, timeout: float | None) -> RunRequest:
 
 
 def read_source(file: str) -> str:
-    """The code in the file; not a byte more is read than shows that it is too long."""
+    """Read the code in the file, but only as much as shows that it is too long."""
     try:
         source = _first_bytes(file, MAX_CODE_BYTES + len(codecs.BOM_UTF8) + 1).removeprefix(codecs.BOM_UTF8)
     except OSError as e:
@@ -74,7 +74,7 @@ def _first_bytes(file: str, most: int) -> bytes:
         return sys.stdin.buffer.read(most)
     path = Path(file)
     kind = path.stat().st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a folder says what it is, opening a pipe may wait
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # a folder gives a clear error; a pipe may block
         fail(f"{file} is not a regular file. Use - to read standard input.", USAGE_ERROR)
     with path.open("rb") as script:
         return script.read(most)

@@ -1,4 +1,4 @@
-"""A script of ``lockstep run``, from its submission to its end, interruptions and broken connections included."""
+"""Runs a script for ``lockstep run`` from submission to end, across interrupts and broken connections."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from runners.wire.protocol import Event, FinishedEvent, Outcome, RunRequest, Sta
 
 _INTERRUPTED = 130
 _RETRY_DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""How long to wait for a runner that stopped answering, each time it does."""
+"""How long to wait for a runner that stopped responding, each time."""
 
 
 def run_script(request: RunRequest, settings: Settings, *, as_json: bool) -> int:
-    """Run it and print what comes; return the exit status, or exit with a sentence."""
+    """Run a script and print its output; returns the exit status, or exits with a sentence."""
     printer = JsonPrinter(sys.stdout) if as_json else TextPrinter(sys.stdout, sys.stderr)
     try:
         return asyncio.run(_ScriptRun(request, printer).run(settings))
@@ -41,7 +41,7 @@ class _ScriptRun:
         self._interrupted = False
 
     async def run(self, settings: Settings) -> int:
-        """Print what comes and return the exit status."""
+        """Print events and return the exit status."""
         task = asyncio.current_task()
         async with connect_runner(settings, self._request.spec.keras) as client:
             if others := await describe_settings_mismatch(client, settings):
@@ -51,7 +51,7 @@ class _ScriptRun:
 
             def interrupt() -> None:
                 if self._interrupted and task is not None:
-                    task.cancel()  # the second time we do not wait for the runner
+                    task.cancel()  # at the second interrupt, do not wait for the runner
                 self._interrupted = True
                 stopping.add(asyncio.create_task(self._stop(client)))
 

@@ -1,4 +1,4 @@
-"""``lockstep secret``: what a site signs its links and cookies with."""
+"""``lockstep secret``: manages the secrets with which a site signs links and cookies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rotate_(
         bool, typer.Option("--now", help="Reject everything signed before, because the old secrets have leaked.")
     ] = False,
 ) -> None:
-    """Create new secrets. What the old ones signed stays valid until the next rotation."""
+    """Create new secrets. Links and cookies signed with the old ones stay valid until the next rotation."""
     folder = read_settings().data_dir / "secrets"
     try:
         for name in (SIGN_IN_SECRET, UNSUBSCRIBE_SECRET):

@@ -1,4 +1,4 @@
-"""``lockstep serve``: the whole of Lockstep on this machine, web and runner, until Ctrl-C."""
+"""``lockstep serve``: runs all of Lockstep on this machine, web application and runner, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
 _ALL_INTERFACES_WARNING = (
-    "It listens on every address of this machine: untrusted users may reach it, so every isolation layer must be in "
-    "force ('lockstep doctor' tells)."
+    "The server listens on every address of this machine, so untrusted users may reach it, and every isolation layer "
+    "must be in force. Check with 'lockstep doctor'."
 )
 
 
@@ -71,17 +71,17 @@ def serve(
 
 
 def _documentation(address: str) -> str:
-    """Where the documentation is: at the server itself once it is built, in the source until then."""
+    """Say where the documentation is: on the server itself once it is built, until then in the source."""
     site = f"{address.rstrip('/')}/docs/"
     if docs_built():
         return f"Documentation: {site}"
-    return f"Documentation: docs/index.md in the source of Lockstep; 'make docs' builds it for {site}"
+    return f"Documentation: docs/index.md in the source of Lockstep. 'make docs' builds it for {site}"
 
 
 def _serve_with_runner(
     settings: Settings, listener: socket.socket, workers: int, banner: str, *, untrusted_users: bool
 ) -> int:
-    """Serve with a runner of our own; return the exit status. Should the runner refuse to start, we end too."""
+    """Serve with a local runner; returns the exit status. If the runner refuses to start, the server ends, too."""
     runner = LocalRunner(
         settings.socket,
         settings.data_dir,
@@ -109,13 +109,13 @@ def _serve_with_runner(
 
 
 def call_when_ready(listener: socket.socket, then: Callable[[], None]) -> threading.Thread:
-    """Call ``then``, in a thread, when the web application has answered for the first time; never if it does not."""
+    """Call ``then`` in a thread once the web application responds for the first time."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1" if listener.family == socket.AF_INET else "::1"
 
     def ask() -> None:
-        connection = http.client.HTTPConnection(host, port)  # the port is ours: the question waits in its queue
+        connection = http.client.HTTPConnection(host, port)  # the port is ours: the request waits
         with suppress(OSError, http.client.HTTPException):
             connection.request("GET", "/healthz", headers={"Connection": "close"})
             connection.getresponse().read()
@@ -127,20 +127,21 @@ def call_when_ready(listener: socket.socket, then: Callable[[], None]) -> thread
 
 
 def _interrupt_self() -> None:
-    """As Ctrl-C would. Called in a thread; the main one gets the signal."""
+    """Do what Ctrl-C does. Called in a thread; the main thread gets the signal."""
     os.kill(os.getpid(), signal.SIGINT)
 
 
 async def _require_untrusted_mode(runner: Path) -> None:
-    """Say at once that a runner which somebody else starts should know who may come.
+    """Warn if a runner that somebody else starts does not know that untrusted users can reach it.
 
-    The web processes tell it with each request (``RunnerClient``), so one that answers later learns of it all the same.
+    The web processes tell it with each request (``RunnerClient``), so a runner that responds only later learns it as
+    well.
     """
     async with RunnerClient(runner) as client:
         try:
             health = await client.health()
         except RunnerError:
-            print_message(f"The runner at {runner} does not answer yet. It must be started with --untrusted-users.")
+            print_message(f"The runner at {runner} is not responding yet. It must be started with --untrusted-users.")
             return
     if not health.untrusted_users:
         fail(
@@ -160,11 +161,11 @@ async def _responds(runner: Path) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything is started, so that a taken one is said at once."""
+    """Bind the port before anything is started, so that a port in use is reported at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as e:
-        why = getattr(e, "strerror", None) or "it is not an address"
+        why = getattr(e, "strerror", None) or "it is not an address of this machine"
         fail(f"Cannot listen on {host}: {why}. Choose another with --host, such as 127.0.0.1 or 0.0.0.0.")
     try:
         listener = socket.socket(family, kind, protocol)
@@ -179,7 +180,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _serve(listener: socket.socket, workers: int) -> int:
-    """Serve until Ctrl-C; return the exit status."""
+    """Serve until Ctrl-C; returns the exit status."""
     config = uvicorn.Config(
         "app.main:create_local_app" if _is_local(listener) else "app.main:create_app",
         factory=True,
@@ -203,7 +204,7 @@ def _serve(listener: socket.socket, workers: int) -> int:
 
 
 def _is_local(listener: socket.socket) -> bool:
-    """True if only this machine can reach it."""
+    """Whether only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 

@@ -1,4 +1,4 @@
-"""What this shell sets about a runner, looked at without starting one: it may be refused, or another than a runner has.
+"""Checks this shell's settings for a runner without starting one: they may be invalid, or differ from a running one's.
 
 The application cannot read these settings itself; ``python -m runners.config.settings`` does.
 """
@@ -17,27 +17,27 @@ from runners.wire.environment import runner_environment
 
 _TIMEOUT_S = 30
 _SHARED_SETTING = "LOCKSTEP_DATA_DIR"
-"""Read by the application too, and the same for both: it says where the runner is."""
+"""A setting that the web application also reads: where the runner is."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """How a runner would be set that is started from here."""
+    """The settings of a runner that would be started from here."""
 
     values: Mapping[str, str] = field(default_factory=dict)
-    """Every variable and its value; none where one is refused, or where the runner is not installed."""
+    """Every variable and its value; empty if one is invalid, or if the runner is not installed."""
     refused: tuple[str, ...] = ()
-    """Each one that cannot be used as ``VARIABLE: what it must be``."""
+    """Each invalid one, as ``VARIABLE: what it must be``."""
 
 
 def has_runner_settings(environment: Mapping[str, str]) -> bool:
-    """Whether the environment says anything about a runner. Pure."""
+    """Whether the environment sets anything for a runner. Pure."""
     said = {name.upper() for name in runner_environment(environment)}
     return any(name.startswith("LOCKSTEP_") for name in said - {_SHARED_SETTING})
 
 
 def shell_settings() -> ShellSettings:
-    """Read them. Takes a quarter of a second."""
+    """Read the settings. Takes a quarter of a second."""
     command = [sys.executable, "-m", "runners.config.settings"]
     ours = runner_environment(os.environ)
     try:
@@ -50,7 +50,7 @@ def shell_settings() -> ShellSettings:
 
 
 def settings_differences(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:
-    """The settings of a runner that are others than this shell's, each with both values. Pure."""
+    """The settings of a runner that differ from this shell's, each with both values. Pure."""
     return tuple(
         f"{name}={value or 'empty'} (here {here[name] or 'empty'})"
         for name, value in there.items()

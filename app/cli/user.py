@@ -1,4 +1,4 @@
-"""``lockstep user``: accounts, from the operator's side."""
+"""``lockstep user``: manages accounts."""
 
 from __future__ import annotations
 
@@ -190,9 +190,9 @@ async def _find_account(session: AsyncSession, email: str) -> Account:
 
 
 def _run_in_transaction(work: Callable[[AsyncSession], Awaitable[T]], settings: Settings | None = None) -> T:
-    """Do it in one transaction, on a database that is up to date; exits with a sentence if it cannot be done."""
+    """Run ``work`` in one transaction on an up-to-date database; exits with a sentence if that fails."""
     settings = settings or read_settings()
-    os.umask(0o077)  # a database made here is as private as one that `serve` makes
+    os.umask(0o077)  # a database created here is as private as one that `serve` creates
     upgrade_database(settings)
 
     async def act() -> T:

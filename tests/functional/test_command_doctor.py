@@ -202,7 +202,7 @@ async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sand
     assert page.status_code == 200
     assert (run.status_code, run.json()["error"]["code"]) == (403, "execution_disabled")
     assert ready.json()["refuses"] == ["runs"]
-    assert "It listens on every address of this machine" in ended.err
+    assert "The server listens on every address of this machine" in ended.err
     log = said + ended.err + ended.out  # the runner may be up before the server says where it is
     assert "safeguard missing: outer sandbox" in log
     assert "apt-get install bubblewrap" in log

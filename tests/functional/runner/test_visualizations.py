@@ -191,7 +191,7 @@ WRONG = [
     ("lockstep.log(1, loss='0.3')", "loss must be a number"),
     ("lockstep.log(1, loss=None)", "loss must be a number"),
     ("lockstep.log(1, loss=[1, 2])", "loss must be a number"),
-    ("lockstep.log(1, loss=tf.ones([2]))", "loss must be one number, but its shape is (2,)"),
+    ("lockstep.log(1, loss=tf.ones([2]))", "loss must be a single number, but its shape is (2,)"),
     ("lockstep.log(1, loss=tf.constant('x'))", "loss must be a number"),
     ("lockstep.progress(range(3), total='x')", "total must be a whole number"),
     ("lockstep.shards(5)", "data must be a data set"),

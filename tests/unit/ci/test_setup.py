@@ -91,7 +91,7 @@ def test_a_full_disk_is_noticed_before_anything_is_fetched(setup: ModuleType) ->
         ("NewConnectionError: Failed to establish a new connection: [Errno -3]", "cannot be reached"),
         ("Temporary failure in name resolution", "cannot be reached"),
         ("npm error code EAI_AGAIN", "cannot be reached"),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not what the lock file promises"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "does not match the lock file"),
         ("ERROR: No matching distribution found for tensorflow==2.21.0", "no build of a locked package"),
         ("Segmentation fault", ""),
     ],
@@ -234,11 +234,11 @@ def test_a_stand_in_does_where_the_better_package_cannot_be_installed(
     assert "dragons" not in capsys.readouterr().out
 
 
-def test_in_ci_nothing_that_is_missing_may_be_left_out(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_ci_a_missing_package_stops_the_setup(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "can_install", lambda: False)
     monkeypatch.setenv("CI", "true")
     setup.bring_system_packages([setup.Need(lambda: True, "door", "it is cold")])
-    with pytest.raises(setup.Trouble, match=r"left out\. As root: apt-get install moat tent$"):
+    with pytest.raises(setup.Trouble, match=r"may be missing\. As root: apt-get install moat tent$"):
         setup.bring_system_packages([setup.Need(lambda: False, name, "dragons walk in") for name in ("moat", "tent")])
 
 
@@ -248,7 +248,7 @@ def test_without_user_namespaces_the_setting_that_allows_them_is_named(setup: Mo
     program = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import setup; setup.check_namespaces()"
     walled = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", sys.executable, "-c", program]
     ran = subprocess.run(walled, capture_output=True, text=True, check=False)
-    assert "setup.Trouble: this machine allows no user namespaces" in ran.stderr
+    assert "setup.Trouble: this machine does not allow user namespaces" in ran.stderr
     assert "sysctl kernel.apparmor_restrict_unprivileged_userns=0" in ran.stderr
 
 
@@ -299,4 +299,4 @@ def test_a_second_set_up_of_a_checkout_says_that_it_waits(
         fcntl.flock(first, fcntl.LOCK_UN)
         waiting.join(10)
         assert not waiting.is_alive()
-    assert "waiting for another set-up of this checkout to end" in capsys.readouterr().out
+    assert "waiting for another setup of this checkout to finish" in capsys.readouterr().out
