@@ -21,7 +21,7 @@ SENTENCES = (
     N_("Your code ended the process in which it ran ({outcome})."),
     N_("Your code printed too much."),
     N_("This check was not reached, because something before it failed."),
-    N_("Lockstep could not judge this. It is not your mistake, and it costs you nothing."),
+    N_("Lockstep could not judge this. This is not your fault, and it costs you nothing."),
 )
 """The messages in ``runners.wire.check_messages``."""
 

@@ -25,7 +25,7 @@ class SubmissionNotFound(NotFound):
 
 
 class HintNotFound(NotFound):
-    message = N_("There is no further hint.")
+    message = N_("There are no more hints.")
 
 
 class AnotherCheckRunning(LockstepError):

@@ -25,7 +25,7 @@ TOO_SLOW = "Your code took longer than {seconds} s."
 ENDED = "Your code ended the process in which it ran ({outcome})."
 PRINTED_TOO_MUCH = "Your code printed too much."
 NOT_REACHED = "This check was not reached, because something before it failed."
-FAULT = "Lockstep could not judge this. It is not your mistake, and it costs you nothing."
+FAULT = "Lockstep could not judge this. This is not your fault, and it costs you nothing."
 
 MESSAGES: tuple[str, ...] = (
     DIFFERENT,

@@ -268,7 +268,7 @@ async def test_a_check_that_fails_itself_costs_nothing_and_reaches_the_instructo
     assert "the secret line" not in "".join(payloads)
     panel = (await client.get(PANEL)).text
     assert "the secret line" not in panel
-    assert "It is not your mistake" in panel
+    assert "This is not your fault" in panel
     assert "after 3 more failed tries" in panel
 
 
