@@ -13,11 +13,19 @@ import typer
 
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
-from app.cli.lesson_runner import LessonRunner, cell_errors, error_line, runnable_cells, traceback_tail
+from app.cli.exercise_check import judge_samples
+from app.cli.lesson_runner import (
+    LessonRunner,
+    cell_errors,
+    error_line,
+    prediction_errors,
+    runnable_cells,
+    traceback_tail,
+)
 from app.lessons.catalog import Catalog
 from app.lessons.errors import LessonFileError
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
-from app.lessons.model import CellTag, Lesson
+from app.lessons.model import Cell, CellTag, Lesson
 from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
 from runners.wire.client import RunnerClient, RunnerError
@@ -55,7 +63,11 @@ def check(
         int, typer.Option(min=1, max=8, help="Number of lessons to run at a time. Each is shown when it finishes.")
     ] = 1,
 ) -> None:
-    """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after an error."""
+    """Read every lesson in every language, run its cells in the sandbox, and judge its exercises.
+
+    Each solution has to pass all checks, each starter to fail one, and each wrong answer to fail with the diagnosis
+    that it names. The exit status is 1 after an error.
+    """
     settings = read_settings()
     catalog = _catalog(settings)
     lessons, mistakes = _select_lessons(catalog, slug)
@@ -101,6 +113,9 @@ class LessonRow(TypedDict):
     languages: list[str]
     minutes: int
     status: str
+    exercises: list[str]
+    predictions: list[str]
+    quizzes: list[str]
 
 
 def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
@@ -112,6 +127,9 @@ def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
         languages=list(lesson.languages),
         minutes=lesson.minutes,
         status=str(lesson.status),
+        exercises=[cell.name for cell in lesson.exercises],
+        predictions=[prediction.name for prediction in lesson.predictions],
+        quizzes=[quiz.name for quiz in lesson.quizzes],
     )
 
 
@@ -120,7 +138,7 @@ def _select_lessons(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], l
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if slug is None:
         return lessons, list(catalog.problems)
-    mistakes = [m for m in catalog.problems if slug in (m.path.parent.name, _lesson_key(m.path))]
+    mistakes = [m for m in catalog.problems if slug in _lesson_names(m.path, catalog.root)]
     chosen = [lesson for lesson in lessons if slug in (lesson.slug, lesson.key)]
     if not chosen and not mistakes:
         known = ", ".join(lesson.slug for lesson in lessons)
@@ -128,8 +146,10 @@ def _select_lessons(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], l
     return chosen, mistakes
 
 
-def _lesson_key(path: Path) -> str:
-    return f"{path.parent.parent.name}/{path.parent.name}"
+def _lesson_names(path: Path, root: Path) -> tuple[str, ...]:
+    """The slug and the key of the lesson that a file belongs to, also a file in a folder of the lesson."""
+    parts = path.relative_to(root).parts
+    return (parts[1], f"{parts[0]}/{parts[1]}") if len(parts) > 2 else ()
 
 
 async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
@@ -176,15 +196,30 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str]
             show(f"  {cell.name:28} {cell.topology:8} ")
             result = await runner.run_cell(cell)
             show(f"{result.outcome:12} {result.duration_s:7.2f} s\n")
-            wrong = cell_errors(result)
+            wrong = [*cell_errors(result), *prediction_errors(lesson, result)]
             failures += bool(wrong)
             for sentence in wrong:
                 show(f"{_relative_path(lesson.source_path)}:{error_line(result)}: {sentence}\n")
             if wrong:
                 show("".join(f"    {line}\n" for line in traceback_tail(result.error)))
+        for cell in lesson.exercises:
+            failures += await _check_exercise(client, lesson, cell, show)
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
         show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} skipped\n")
+    return failures
+
+
+async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show: Callable[[str], object]) -> int:
+    """Judge the solution, the starter, and the wrong answers; return how many were not judged as they should be."""
+    failures = 0
+    async for one in judge_samples(client, lesson, cell):
+        name = f"{cell.name}: {one.sample.name.removeprefix(f'{cell.name}--')}"
+        show(f"  {name:28} {cell.topology:8} {one.judged.verdict:12} {one.duration_s:7.2f} s\n")
+        failures += bool(one.errors)
+        for error in one.errors:
+            show(f"{_format_error(error)}\n")
+            show("".join(f"    {line}\n" for line in traceback_tail(next(reversed(one.judged.errors), None))))
     return failures
 
 

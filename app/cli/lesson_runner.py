@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from app.lessons.expectations import unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
+from app.lessons.questions import NUMBER_PLACEHOLDER
 from runners.wire.client import ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import (
     DisplayEvent,
@@ -53,6 +54,11 @@ def runnable_cells(lesson: Lesson) -> list[Cell]:
     return [cell for cell in lesson.cells if CellTag.skip_execution not in cell.tags]
 
 
+def solved_code(cell: Cell) -> str:
+    """The code of a cell, of an exercise its solution: later cells may need it."""
+    return cell.exercise.solution if cell.exercise else cell.code
+
+
 def cell_errors(result: CellResult) -> list[str]:
     """The errors of a cell's result: an unexpected outcome, or else missing output. Pure."""
     wrong = _outcome_error(result)
@@ -76,8 +82,13 @@ def _outcome_error(result: CellResult) -> str | None:
 
 
 def error_line(result: CellResult) -> int:
-    """The line of the lesson's file to show: that of the innermost frame in the cell, or the first line of code."""
+    """The line of the lesson's file to show: that of the innermost frame in the cell, or the first line of code.
+
+    A solution's lines are not those of its file, so for an exercise it is always the first.
+    """
     cell, error = result.cell, result.error
+    if cell.exercise is not None:
+        return cell.line
     last = cell.line + cell.code.count("\n")
     for frame in reversed(error.frames if error else []):
         arrow = _ARROW.search(strip_control(frame.text)) if frame.own else None
@@ -133,6 +144,23 @@ async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:
             await asyncio.sleep(pause_s)
 
 
+def prediction_errors(lesson: Lesson, result: CellResult) -> list[str]:
+    """What is missing in the output of a cell that answers predictions. Pure."""
+    if result.outcome is not Outcome.ok:
+        return []
+    return [
+        f"cell '{result.cell.name}' did not print {one.source!r}, which the prediction '{one.name}' is answered from"
+        for one in lesson.predictions
+        if one.cell == result.cell.name and one.source is not None and not _prints(one.source, result.lines)
+    ]
+
+
+def _prints(source: str, lines: Sequence[str]) -> bool:
+    number = r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    pattern = re.compile(re.escape(source).replace(re.escape(NUMBER_PLACEHOLDER), number))
+    return any(map(pattern.search, lines))
+
+
 class LessonRunner:
     """One lesson's sessions; a context manager that ends them."""
 
@@ -159,7 +187,7 @@ class LessonRunner:
         session = f"{self._name}-{_INVALID_IN_NAME.sub('-', cell.topology)}-{cell.keras}"
         self._sessions.add(session)
         spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
-        request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
+        request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=solved_code(cell))
         await self._client.submit(request)
         events = [event async for event in run_events(self._client, request.id)]
         error = next((event for event in reversed(events) if isinstance(event, ErrorEvent)), None)

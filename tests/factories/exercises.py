@@ -10,9 +10,8 @@ SECRETS = (
     "SOLVED_BY_THE_AUTHOR",
     "Solved as the author did",
     "feedback-only-for-answers",
-    "tolerance",
-    "41.5",
-    "2.5%",
+    "41.0625",
+    "2.375%",
     "it prints {number}",
     "expected-of-the-solution",
     "only-wrong-answers-say-this",
@@ -79,8 +78,8 @@ batch = 4
 ```{predict} Which number?
 :name: which-number
 :cell: last
-:answer: 41.5
-:tolerance: 2.5%
+:answer: 41.0625
+:tolerance: 2.375%
 :unit: ms
 ```
 

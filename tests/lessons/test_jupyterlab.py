@@ -13,6 +13,8 @@ from ipykernel.ipkernel import IPythonKernel
 from app.lessons.catalog import Catalog
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
 from runners.wire.jupyter_kernels import DEFAULT_KERNELS
+from tests.factories.exercises import BODY
+from tests.factories.lesson_source import FRONT_MATTER, lesson_text
 
 ROOT = Path(__file__).parents[2] / "lessons"
 LESSONS = sorted(ROOT.rglob("lesson*.md"))
@@ -94,6 +96,19 @@ def test_what_jupyterlab_writes_into_cells_and_metadata_is_no_mistake(tmp_path: 
         (c.name, c.title, c.code, c.topology, c.tags) for c in before.cells
     ]
     assert (after.title, after.summary, after.topologies) == (before.title, before.summary, before.topologies)
+
+
+def test_exercises_and_questions_stay_as_they_were_written(tmp_path: Path) -> None:
+    header = FRONT_MATTER + LESSONS[0].read_text(encoding="utf-8").partition("jupytext:")[2].partition("\n---")[0]
+    source = lesson_text("\n" + BODY, header.replace(FRONT_MATTER, FRONT_MATTER + "jupytext:") + "\n")
+    source = source.replace("{code-cell} python", "{code-cell} ipython3")
+    path = tmp_path / "lesson.md"
+    path.write_text(source, encoding="utf-8")
+    written = jupytext.writes(jupytext.reads(source, fmt="md"), fmt="md")
+    assert written == source
+
+    _saved(path, jupytext.read(path).metadata.kernelspec.name)
+    assert path.read_text(encoding="utf-8") == source
 
 
 def test_jupyterlab_shows_the_front_matter_as_the_first_cell() -> None:

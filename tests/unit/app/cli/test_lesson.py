@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
 from app.settings import Settings
+from tests.factories.exercises import write_exercise_lesson
 from tests.factories.lesson_source import CELL, FOR_JUPYTER, FRONT_MATTER, write_lesson, write_toml
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
@@ -64,8 +65,29 @@ def test_the_list_is_json_for_programs(lessons: Path) -> None:
             "languages": ["en", "ko"],
             "minutes": 5,
             "status": "published",
+            "exercises": [],
+            "predictions": [],
+            "quizzes": [],
         }
     ]
+
+
+def test_the_list_names_exercises_predictions_and_quizzes(lessons: Path) -> None:
+    write_exercise_lesson(lessons)
+    row = next(row for row in json.loads(_lockstep("list", "--json").stdout) if row["slug"] == "one")
+
+    assert (row["exercises"], row["quizzes"]) == (["mean"], ["what-divides"])
+    assert row["predictions"] == ["which-number", "printed", "order", "choice"]
+
+
+def test_a_mistake_in_a_wrong_answer_belongs_to_its_lesson(lessons: Path) -> None:
+    folder = write_exercise_lesson(lessons)
+    (folder / "wrong" / "mean--x.py").write_text("x = 1\n")
+    result = _lockstep("check", "--static", "one")
+
+    assert result.exit_code == 1
+    assert "wrong/mean--x.py:1: the first line must be" in result.stdout
+    assert "mean--x.py" not in _lockstep("check", "--static", "first").stdout
 
 
 def test_a_missing_folder_of_lessons_is_a_mistake_with_status_1(

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from app.cli.lesson_runner import CellResult, cell_errors, error_line, printed_lines, runnable_cells, traceback_tail
+from app.cli.lesson_runner import (
+    CellResult,
+    cell_errors,
+    error_line,
+    prediction_errors,
+    printed_lines,
+    runnable_cells,
+    solved_code,
+    traceback_tail,
+)
 from app.lessons.model import CellTag
 from runners.wire.protocol import DisplayEvent, ErrorEvent, NoticeEvent, Outcome, TextEvent, TracebackFrame
 from tests.factories.lesson_source import CELL, render_body
@@ -102,3 +111,25 @@ def test_cells_that_are_only_to_be_read_are_not_run() -> None:
     hidden = CELL.replace(":name: one", ":name: three\n:tags: [remove-cell]")
 
     assert [cell.name for cell in runnable_cells(render_body(CELL + skipped + hidden))] == ["one", "three"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "missing"),
+    [(("so it prints 7.5 s",), False), (("it prints -1e3",), False), (("it prints nothing", "7"), True), ((), True)],
+)
+def test_a_cell_that_answers_a_prediction_has_to_print_the_number(lines: tuple[str, ...], missing: bool) -> None:
+    question = "```{predict} How long?\n:name: time\n:cell: one\n:from: 'it prints {number}'\n```\n\n"
+    lesson = render_body(question + CELL)
+    wanted = "cell 'one' did not print 'it prints {number}', which the prediction 'time' is answered from"
+
+    assert prediction_errors(lesson, CellResult(lesson.cells[0], Outcome.ok, 1.0, None, lines)) == [wanted] * missing
+    assert prediction_errors(lesson, CellResult(lesson.cells[0], Outcome.error, 1.0, None, lines)) == []
+
+
+def test_an_exercise_runs_as_its_author_solved_it() -> None:
+    code = "### BEGIN SOLUTION\n#: x = ...\nx = 1\n### END SOLUTION"
+    exercise = CELL.replace("print(1)", code).replace("\n\n", "\n:tags: [exercise]\n\n")
+
+    cell = render_body(exercise).cells[0]
+    assert (solved_code(cell), cell.code) == ("x = 1", "x = ...")
+    assert error_line(CellResult(cell, Outcome.error, 1.0, _error(("----> 1 x", True)))) == cell.line

@@ -16,9 +16,11 @@ from app.errors import RequestTooLarge
 from app.exports.latest_runs import CellRun
 from app.exports.notebook import build_notebook, dump_notebook
 from app.exports.plain_markdown import CellPlaceholder, MarkdownPart, plain_markdown_parts
+from app.lessons.catalog import Catalog
 from app.lessons.document import parse_document
 from app.lessons.render import render_lesson
 from runners.wire.protocol import EVENT_ADAPTER
+from tests.factories.exercises import SECRETS, write_exercise_lesson
 from tests.factories.lesson_source import CELL, FRONT_MATTER, lesson_text, render_body, write_lesson
 
 PAGE = "https://example.org/en/courses/course/this"
@@ -211,3 +213,33 @@ def test_a_strategy_in_plain_python_finds_the_devices_that_the_notebook_makes() 
 
     assert "Replicas: 3" in done.stdout, done.stderr
     assert json.loads(dump_notebook(made))["cells"][2]["source"]
+
+
+def test_an_exercise_is_its_task_and_its_starter_and_questions_are_text(tmp_path: Path) -> None:
+    write_exercise_lesson(tmp_path)
+    catalog = Catalog(tmp_path, quiet=True)
+    catalog.reload()
+    made = build_notebook(catalog.lesson("course", "one", "en"), PAGE)
+    text = dump_notebook(made)
+
+    assert not [secret for secret in SECRETS if secret in text]
+    cells = {cell.id: cell for cell in made.cells}
+    assert cells["cell-mean"].source.startswith("def mean(values):\n    # Divide by what?\n    return sum(values)\n")
+    assert cells["cell-mean"].metadata.tags == ["exercise", "raises-exception"]
+    prose = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    assert "> **Exercise: Write the *mean***\n>\n> Divide by the number of examples, as in $x / n$." in prose
+    assert "> **Question: What *divides*?**\n>\n> Think of a batch.\n>\n> ```python\n> batch = 4\n" in prose
+    assert "> - [ ] The number of replicas\n> - [ ] The number of `examples`" in prose
+    assert "> **Predict: Which number?**" in prose
+    assert prose.count("> - Forward") == 1
+
+
+def test_the_code_of_an_exported_exercise_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    write_exercise_lesson(tmp_path)
+    catalog = Catalog(tmp_path, quiet=True)
+    catalog.reload()
+    made = build_notebook(catalog.lesson("course", "one", "en"), PAGE)
+    code = [cell.source for cell in made.cells if cell.cell_type == "code" and cell.id != "lockstep-devices"]
+
+    ran = subprocess.run([sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("9.0\nit prints 7\n", "")

@@ -88,7 +88,7 @@ def test_a_lesson_has_its_quizzes_and_predictions_where_they_are_written(folder:
     ]
     assert quiz.choices[0].feedback == "<p>feedback-only-for-answers: replicas.</p>"
     number, printed, order, choice = made.predictions
-    assert (number.kind, number.answer, number.tolerance, number.unit) == ("number", 41.5, "2.5%", "ms")
+    assert (number.kind, number.answer, number.tolerance, number.unit) == ("number", 41.0625, "2.375%", "ms")
     assert (printed.kind, printed.answer, printed.source) == ("number", None, "it prints {number}")
     assert (choice.kind, choice.source, [one.correct for one in choice.choices]) == (
         "choice",
@@ -129,7 +129,7 @@ def test_a_translation_has_its_own_words_and_the_english_answers(folder: Path) -
     assert exercise.solution == (lesson(folder).exercises[0].exercise or exercise).solution
     assert [choice.text for choice in made.quizzes[0].choices] == ["복제본 수", "예제 수"]
     number, printed, _, choice = made.predictions
-    assert (number.answer, number.tolerance, number.unit) == (41.5, "2.5%", "밀리초")
+    assert (number.answer, number.tolerance, number.unit) == (41.0625, "2.375%", "밀리초")
     assert (printed.source, choice.source) == ("it prints {number}", "it prints")
 
 
