@@ -171,8 +171,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
             Database(
                 settings.database,
                 connections=settings.database_connections,
-                wait_s=settings.database_wait_s,
-                statement_s=settings.database_statement_s,
+                wait_s=settings.database_wait_timeout_s,
+                statement_s=settings.database_statement_timeout_s,
                 bus=bus,
             ),
         )
@@ -182,6 +182,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
                 if feature.lifespan is not None:
                     await running.enter_async_context(feature.lifespan(app))
             with on_shutdown(bus.close):
-                yield {STALL_TIMEOUT_KEY: settings.stalled_connection_s}
+                yield {STALL_TIMEOUT_KEY: settings.connection_stall_timeout_s}
         finally:
             bus.close()  # background tasks end by themselves, then each feature's lifespan is left

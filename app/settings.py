@@ -78,10 +78,10 @@ class Settings(BaseSettings):
     database_connections: int = Field(default=15, ge=1, le=1000)
     """Connections of one web process to the database. All web processes together need fewer than PostgreSQL's
     ``max_connections``."""
-    database_wait_s: float = Field(default=10, ge=0.1, le=300)
+    database_wait_timeout_s: float = Field(default=10, ge=0.1, le=300)
     """How long a request waits for a connection, or for its turn to write to SQLite, before it is answered with 503
     and ``Retry-After``."""
-    database_statement_s: float = Field(default=60, ge=1, le=3600)
+    database_statement_timeout_s: float = Field(default=60, ge=1, le=3600)
     """How long one statement of PostgreSQL may take. Migrations have no limit."""
     runner_socket: Path | None = None
     """The socket of a runner that someone else starts. If empty, ``lockstep serve`` starts its own."""
@@ -97,9 +97,9 @@ class Settings(BaseSettings):
     """Lines for people, or JSON for programs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages to log."""
-    most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
+    max_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one learner may have waiting or running."""
-    most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
+    max_stored_bytes: int = Field(default=100_000_000, ge=10_000)
     """Bytes stored for one run, code included. The runner's own limit on output is lower and takes effect first."""
     stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
     """Code and output stored for a learner with an account, and also the amount one web process stores for them
@@ -112,20 +112,20 @@ class Settings(BaseSettings):
     stored_gb_of_visitors: int = Field(default=10, ge=0, le=1_000_000)
     """Code and output stored for all visitors without accounts together. The oldest is deleted first. 0 for any
     amount."""
-    keep_output_days: int = Field(default=180, ge=0, le=36_500)
+    output_retention_days: int = Field(default=180, ge=0, le=36_500)
     """How long the output of a run is kept. 0 to keep it forever."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)
     """How many visitors may run code from one public network address within 20 minutes, in each web process. They may
     have a quarter as many live outputs open. 0 for any number."""
-    keep_visitors_days: int = Field(default=396, ge=0, le=36_500)
+    visitor_retention_days: int = Field(default=396, ge=0, le=36_500)
     """How long the data of a visitor without an account is kept after they were last seen. The default is 13 months,
     because their cookie lasts 12. 0 to keep it forever."""
     hold_first_comments: int = Field(default=0, ge=0, le=100)
     """How many of a new account's comments wait for an instructor's approval, at ``/en/moderation``."""
-    stalled_connection_s: float = Field(default=60, ge=1, le=3600)
+    connection_stall_timeout_s: float = Field(default=60, ge=1, le=3600)
     """How long a browser may read nothing of a response before the connection is closed and its memory freed. A slow
     browser that keeps reading is not affected."""
-    handover_patience_s: float = Field(default=1.5, ge=0, le=30)
+    submit_timeout_s: float = Field(default=1.5, ge=0, le=30)
     """How long a press of Run keeps trying while the runner does not answer, before the learner sees an error."""
 
     sign_up: Literal["open", "invitation", "closed"] = "open"
@@ -242,9 +242,9 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
 
     @property
-    def visitors_kept(self) -> timedelta | None:
+    def visitor_retention(self) -> timedelta | None:
         """How long visitors are kept after they were last seen; None means forever."""
-        return timedelta(days=self.keep_visitors_days) if self.keep_visitors_days else None
+        return timedelta(days=self.visitor_retention_days) if self.visitor_retention_days else None
 
     @property
     def shown_database(self) -> str:

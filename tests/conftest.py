@@ -167,7 +167,7 @@ def settings(tmp_path: Path, socket_path: Path, migrated_file: Path) -> Settings
     data.mkdir()
     shutil.copy(migrated_file, data / "lockstep.db")
     lessons = write_course(tmp_path / "lessons")
-    return Settings(data_dir=data, lessons_dir=lessons, runner_socket=socket_path, handover_patience_s=0.2)
+    return Settings(data_dir=data, lessons_dir=lessons, runner_socket=socket_path, submit_timeout_s=0.2)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def cleanup_tasks(app: FastAPI) -> list[CleanupTask]:
-    return [VisitorRetention(RETENTION_RULES.get(app), SETTINGS.get(app).visitors_kept)]
+    return [VisitorRetention(RETENTION_RULES.get(app), SETTINGS.get(app).visitor_retention)]
 
 
 FEATURE = Feature(

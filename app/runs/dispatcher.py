@@ -72,14 +72,14 @@ class RunDispatcher:
             runner,
             bus,
             RunAwards(progress, hooks),
-            most_stored_bytes=settings.most_stored_bytes,
+            max_stored_bytes=settings.max_stored_bytes,
             quotas=self.quotas,
             request_of=self._request_of,
         )
         self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
         self._addresses = AddressLimiter(settings.visitors_per_address)
-        self._most_unfinished = settings.most_unfinished_runs
-        self._patience_s = settings.handover_patience_s
+        self._max_unfinished = settings.max_unfinished_runs
+        self._submit_timeout_s = settings.submit_timeout_s
 
     def admit(self, address: str | None, learner: str) -> None:
         """Check the number of learners at the client's network address. Raises AddressLimitReached."""
@@ -116,7 +116,7 @@ class RunDispatcher:
                 cell,
                 machine,
                 code,
-                self._most_unfinished,
+                self._max_unfinished,
                 judgement=judgement is not None,
             )
             if judgement is not None:
@@ -178,7 +178,7 @@ class RunDispatcher:
                 await self.runner.stop(run.id)
 
     async def _hand_over(self, run: Run) -> RunAccepted:
-        give_up_at = time.monotonic() + self._patience_s
+        give_up_at = time.monotonic() + self._submit_timeout_s
         request = self._request_of(run)
         while True:
             try:

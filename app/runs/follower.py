@@ -51,7 +51,7 @@ class RunFollower:
         db: Database,
         runner: RunnerClient,
         bus: Bus,
-        most_stored_bytes: int,
+        max_stored_bytes: int,
         awards: RunAwards | None = None,
         quotas: Quotas | None = None,
         network: str | None = None,
@@ -63,7 +63,7 @@ class RunFollower:
         self._db = db
         self._runner = runner
         self._bus = bus
-        self._most_stored_bytes = most_stored_bytes
+        self._max_stored_bytes = max_stored_bytes
         self._awards = awards
         self._quotas = quotas
         self._network = network
@@ -141,7 +141,7 @@ class RunFollower:
                     self._quotas.count(owner, stored.size)
                 with suppress(ResourceNotFound):
                     await self._runner.acknowledge(self.run_id, last)
-                if size > self._most_stored_bytes and batch[-1].kind != "finished":
+                if size > self._max_stored_bytes and batch[-1].kind != "finished":
                     await self._cut_short(coming, batch)
                     return
 

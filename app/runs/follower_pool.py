@@ -35,7 +35,7 @@ class FollowerPool:
         bus: Bus,
         awards: RunAwards | None = None,
         *,
-        most_stored_bytes: int,
+        max_stored_bytes: int,
         quotas: Quotas | None = None,
         request_of: Callable[[Run], RunRequest] = run_request,
     ) -> None:
@@ -43,7 +43,7 @@ class FollowerPool:
         self._runner = runner
         self._bus = bus
         self._awards = awards
-        self._most_stored_bytes = most_stored_bytes
+        self._max_stored_bytes = max_stored_bytes
         self._quotas = quotas
         self._request_of = request_of
         self._followers: dict[str, RunFollower] = {}
@@ -53,7 +53,7 @@ class FollowerPool:
         """Follow a run until it ends. ``network`` is a visitor's network, if it counts toward a quota."""
         if run_id in self._followers:
             return
-        parts = (self._db, self._runner, self._bus, self._most_stored_bytes, self._awards, self._quotas)
+        parts = (self._db, self._runner, self._bus, self._max_stored_bytes, self._awards, self._quotas)
         follower = RunFollower(run_id, *parts, network, self._request_of)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))

@@ -51,7 +51,7 @@ class QuotaLimits:
             visitor=settings.stored_mb_per_visitor * MiB or _NO_LIMIT,
             address=settings.stored_mb_per_address * MiB or _NO_LIMIT,
             visitors=settings.stored_gb_of_visitors * 1024 * MiB or _NO_LIMIT,
-            keep=timedelta(days=settings.keep_output_days) if settings.keep_output_days else None,
+            keep=timedelta(days=settings.output_retention_days) if settings.output_retention_days else None,
         )
 
 

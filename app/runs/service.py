@@ -47,7 +47,7 @@ async def start_run(
     cell: Cell,
     machine: Machine,
     code: str,
-    most_unfinished: int,
+    max_unfinished: int,
     *,
     judgement: bool = False,
 ) -> Run:
@@ -55,7 +55,7 @@ async def start_run(
 
     Raises:
         CodeTooLong, InvalidCode: the code cannot be run.
-        TooManyRuns: the learner already has ``most_unfinished`` unfinished runs.
+        TooManyRuns: the learner already has ``max_unfinished`` unfinished runs.
     """
     check_code(code)
     await advisory_lock(session, f"runs of {learner}")
@@ -83,8 +83,8 @@ async def start_run(
         run.session_id = run_id if judgement else session_id(heir, lesson.key, machine)
         await session.flush()
     # Counted after the insert: before it, two web processes could both see room for one more.
-    if await _count_unfinished(session, run.learner_id) > most_unfinished:
-        raise TooManyRuns(most=most_unfinished)
+    if await _count_unfinished(session, run.learner_id) > max_unfinished:
+        raise TooManyRuns(most=max_unfinished)
     return run
 
 

@@ -21,7 +21,7 @@ MAX_HEADER_BYTES = 64 * 1024
 """Per request, without its body. The data of one socket read is always accepted."""
 REQUEST_TIMEOUT_S = 60.0
 """How long a whole request with its body may take to arrive, and the first request of a connection."""
-STALL_TIMEOUT_KEY = "stalled_connection_s"
+STALL_TIMEOUT_KEY = "connection_stall_timeout_s"
 """Key in the lifespan's state: how many seconds a response may wait to be read."""
 _CHECKS_PER_TIMEOUT = 4
 """How often a connection is checked within that time."""

@@ -57,7 +57,7 @@ class DevicePool:
         would = allocate(self._mode, Topology.parse(topology), self.found, self._held, self._sharing)
         return isinstance(would, DeviceAllocation) and would.tpu is not None
 
-    def take(self, topology: str) -> DeviceAllocation | None:
+    def acquire(self, topology: str) -> DeviceAllocation | None:
         """Take devices for one session, until ``give_back``; returns None if it simulates its devices.
 
         Raises:
@@ -74,6 +74,6 @@ class DevicePool:
                 log.info("devices are simulated", topology=topology, why=why)
         return None
 
-    def give_back(self, allocation: DeviceAllocation) -> None:
+    def release(self, allocation: DeviceAllocation) -> None:
         """Return the devices of a session that has ended."""
         self._held.subtract(allocation.holds)

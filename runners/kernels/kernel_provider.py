@@ -16,7 +16,7 @@ class KernelProvider:
 
     Args:
         pool: kernels without real devices.
-        stock: the node's real devices.
+        devices: the node's real devices.
         zygote: gives the zygote for a Keras version and the kernel's real devices, if any.
         warm: the Keras versions whose zygotes start with the node.
     """
@@ -24,18 +24,18 @@ class KernelProvider:
     def __init__(
         self,
         pool: KernelPool,
-        stock: DevicePool,
+        devices: DevicePool,
         zygote: Callable[[KerasVersion, DeviceAllocation | None], ZygoteClient],
         warm: tuple[KerasVersion, ...] = (3,),
     ) -> None:
         self._pool = pool
-        self._stock = stock
+        self._devices = devices
         self._zygote = zygote
         self._warm = warm
 
     def is_cold(self, topology: str, keras: KerasVersion) -> bool:
         """Whether a kernel has to wait for an import of TensorFlow, which its request triggers."""
-        if self._stock.has_tpu_for(topology):
+        if self._devices.has_tpu_for(topology):
             return True
         zygote = self._zygote(keras, None)
         return keras not in self._warm and not zygote.ready and not zygote.trouble
@@ -47,13 +47,13 @@ class KernelProvider:
             NoDeviceAvailable: it needs real devices, and none is available.
             ZygoteUnavailable, KernelNotReady: as in ``Kernel.create``.
         """
-        allocation = self._stock.take(topology)
+        allocation = self._devices.acquire(topology)
         if allocation is None:
             return await self._pool.take(topology, keras)
         try:
             kernel = await Kernel.create(self._zygote(keras, allocation), topology, keras, allocation)
         except BaseException:
-            self._stock.give_back(allocation)
+            self._devices.release(allocation)
             raise
-        kernel.when_closed = lambda: self._stock.give_back(allocation)
+        kernel.when_closed = lambda: self._devices.release(allocation)
         return kernel

@@ -207,20 +207,20 @@ class ZygoteClient:
     async def _lease(self, user: int | None, sandbox: Sandbox) -> None:
         """Keep the user from other sandboxes until the last process of this one is gone."""
         await sandbox.gone.wait()
-        self._users.give_back(user)
+        self._users.release(user)
 
     async def _ask(
         self, allocation: DeviceAllocation | None, descriptors: list[int]
     ) -> tuple[int | None, int, int, int]:
         """Request a sandbox. Returns its user, its PID 1, the Landlock version in force there, and a pidfd of PID 1."""
         try:
-            user = self._users.take()
+            user = self._users.acquire()
         except NoUserAvailable as e:
             raise ZygoteUnavailable(str(e)) from e
         try:
             return user, *await self._ask_for(user, self._policy(allocation), descriptors)
         except BaseException:
-            self._users.give_back(user)
+            self._users.release(user)
             raise
 
     async def _ask_for(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[int, int, int]:

@@ -32,7 +32,7 @@ class UserPool:
         self._range = users
         self._free = deque(users)
 
-    def take(self) -> int | None:
+    def acquire(self) -> int | None:
         """Lend a user; returns None if the range is empty.
 
         Raises:
@@ -46,7 +46,7 @@ class UserPool:
             )
         return self._free.popleft()
 
-    def give_back(self, user: int | None) -> None:
+    def release(self, user: int | None) -> None:
         """Return a user whose last process is gone."""
         if user is not None:
             self._free.append(user)

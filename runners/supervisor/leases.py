@@ -92,7 +92,7 @@ class LeaseManager:
         has_room: whether one more seat may be taken.
         left: called after a seat became free.
         settings: the number of seats, the limits of each sandbox, and whether untrusted users can reach the runner.
-        stock: the node's real devices.
+        devices: the node's real devices.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class LeaseManager:
         has_room: Callable[[], bool],
         left: Callable[[], None],
         settings: RunnerSettings,
-        stock: DevicePool | None = None,
+        devices: DevicePool | None = None,
     ) -> None:
         self._zygote = zygote
-        self._stock = stock or DevicePool("simulate", 1, UsableDevices())
+        self._devices = devices or DevicePool("simulate", 1, UsableDevices())
         self._has_room = has_room
         self._most = settings.max_sessions
         self._left = left
@@ -209,7 +209,7 @@ class LeaseManager:
 
     async def _sandbox(self, spec: LeaseRequest) -> tuple[Sandbox, DeviceAllocation | None]:
         try:
-            allocation = self._stock.take(spec.topology)
+            allocation = self._devices.acquire(spec.topology)
         except NoDeviceAvailable as e:
             raise LeaseSandboxFailed(str(e)) from e
         try:
@@ -219,7 +219,7 @@ class LeaseManager:
             return await zygote.spawn(allocation), allocation
         except BaseException as e:
             if allocation:
-                self._stock.give_back(allocation)
+                self._devices.release(allocation)
             if isinstance(e, ZygoteUnavailable):
                 raise LeaseSandboxFailed(str(e)) from e
             raise
@@ -229,7 +229,7 @@ class LeaseManager:
             await sandbox.destroy()
         finally:
             if allocation:
-                self._stock.give_back(allocation)
+                self._devices.release(allocation)
 
     async def _read(self, lease: _Lease) -> AsyncIterator[KernelExit | None]:
         lease.readers += 1

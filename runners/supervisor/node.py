@@ -109,10 +109,10 @@ class Node:
         self._users = UserPool(session_users(settings))
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
-        self._stock = DevicePool.of_this_machine(settings.devices, settings.sessions_per_gpu)
+        self._devices = DevicePool.of_this_machine(settings.devices, settings.sessions_per_gpu)
         self._pool = KernelPool(settings.warm_kernels, self._zygote, (settings.warm_topology, settings.warm_keras[0]))
-        self._supply = KernelProvider(self._pool, self._stock, self._zygote, settings.warm_keras)
-        self.leases = LeaseManager(self._zygote, self._has_room, self._admit, settings, self._stock)
+        self._kernel_provider = KernelProvider(self._pool, self._devices, self._zygote, settings.warm_keras)
+        self.leases = LeaseManager(self._zygote, self._has_room, self._admit, settings, self._devices)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- lifecycle -------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Node:
         if session and not session.gone.is_set():
             self._dying.add(session)
         limits, idle_s = self._settings.limits, self._settings.idle_s
-        return self._enqueue(Session(name, spec, limits, idle_s, self._supply, self._recent_runs_s.append))
+        return self._enqueue(Session(name, spec, limits, idle_s, self._kernel_provider, self._recent_runs_s.append))
 
     def _ask_for_judgement(self, name: str, spec: SessionSpec) -> JudgementSession:
         """A session for one judgement. It is not one of those that a learner may have, and ends none of them."""
@@ -294,7 +294,7 @@ class Node:
         if len(theirs) >= _MOST_JUDGEMENTS:
             message = f"{len(theirs)} of your submissions are already waiting to be judged"
             raise RequestDeclined(429, "too-many-runs", message, _count("runs_per_session", _MOST_JUDGEMENTS))
-        session = JudgementSession(name, spec, self._settings.limits, self._settings.idle_s, self._supply)
+        session = JudgementSession(name, spec, self._settings.limits, self._settings.idle_s, self._kernel_provider)
         self._enqueue(session)
         return session
 
@@ -444,7 +444,7 @@ class Node:
         key = keras, bool(allocation and allocation.tpu)
         if key not in self._zygotes:
             self._zygotes[key] = ZygoteClient(
-                self._settings, keras, self._folder, self._groups, self._users, self._stock.found, cold=key[1]
+                self._settings, keras, self._folder, self._groups, self._users, self._devices.found, cold=key[1]
             )
             self._zygotes[key].keep()
         return self._zygotes[key]

@@ -32,7 +32,7 @@ CONNECTIONS = 2
 @pytest.fixture
 async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
     """The application with two connections to a database of each kind."""
-    small = {"database_url": database.url, "database_connections": CONNECTIONS, "database_wait_s": 0.2}
+    small = {"database_url": database.url, "database_connections": CONNECTIONS, "database_wait_timeout_s": 0.2}
     app = create_app(settings.model_copy(update=small))
     async with app.router.lifespan_context(app):
         yield app

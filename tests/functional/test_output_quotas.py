@@ -25,7 +25,12 @@ from tests.factories.stored_output import store_run_with_output
 
 MiB = 1024 * 1024
 LINE = "x" * 20_000
-SMALL = {"stored_mb_per_visitor": 1, "stored_mb_per_address": 2, "stored_mb_per_account": 3, "keep_output_days": 180}
+SMALL = {
+    "stored_mb_per_visitor": 1,
+    "stored_mb_per_address": 2,
+    "stored_mb_per_account": 3,
+    "output_retention_days": 180,
+}
 
 
 @pytest.fixture

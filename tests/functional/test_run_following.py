@@ -232,7 +232,7 @@ async def test_events_that_do_not_follow_on_one_another_are_never_stored(
 async def test_a_log_past_its_bound_ends_the_run(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    app.state.dispatcher.followers._most_stored_bytes = 50_000
+    app.state.dispatcher.followers._max_stored_bytes = 50_000
     run = await press_run(client)
     scripted = await supervisor.run(run["id"])
 

@@ -170,7 +170,7 @@ async def test_a_refusal_of_the_supervisor_is_passed_on(
 async def test_a_visitor_has_at_most_so_many_unfinished_runs(
     client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
-    app.state.dispatcher._most_unfinished = 2
+    app.state.dispatcher._max_unfinished = 2
     for _ in range(2):
         await press_run(client)
 

@@ -85,7 +85,7 @@ def test_a_setting_says_what_it_means_and_what_its_number_counts(
 
 
 def test_the_unit_of_a_setting_comes_before_the_things_that_it_names() -> None:
-    assert unit("keep_visitors_days") == "days"
+    assert unit("visitor_retention_days") == "days"
     assert unit("visitors_per_address") == "visitors"
 
 

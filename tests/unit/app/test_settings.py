@@ -22,8 +22,8 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
         ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MAX_SOCKET_PATH_BYTES, "at most 100 bytes"),
         ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
-        ("LOCKSTEP_MOST_UNFINISHED_RUNS", "0", "greater than or equal to 1"),
-        ("LOCKSTEP_MOST_UNFINISHED_RUNS", "many", "integer"),
+        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "0", "greater than or equal to 1"),
+        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "many", "integer"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_what_is_possible(

@@ -156,7 +156,7 @@ async def test_zero_is_no_limit(database: Database) -> None:
     none: dict[str, Any] = {
         f"stored_{name}": 0 for name in ("mb_per_account", "mb_per_visitor", "mb_per_address", "gb_of_visitors")
     }
-    limits = QuotaLimits.of(Settings(**none, keep_output_days=0))
+    limits = QuotaLimits.of(Settings(**none, output_retention_days=0))
     quotas = Quotas(database, limits)
 
     assert await quotas.room(_visitor(network=PLACE), 10**12) is None

@@ -22,7 +22,7 @@ from tests.factories.stored_runs import store_run
 async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStreams]:
     """Streams beside a supervisor that is not there."""
     async with RunnerClient(tmp_path / "nobody.sock") as runner:
-        followers = FollowerPool(database, runner, database.bus, most_stored_bytes=1000)
+        followers = FollowerPool(database, runner, database.bus, max_stored_bytes=1000)
         yield RunStreams(database, runner, database.bus, followers)
         await followers.close()
 

@@ -18,23 +18,23 @@ def found(name: str) -> UsableDevices:
 
 
 def test_a_device_that_was_given_back_is_given_again() -> None:
-    stock = DevicePool("gpu", 1, found("one-a100"))
+    devices = DevicePool("gpu", 1, found("one-a100"))
 
-    first = stock.take("gpu:1")
+    first = devices.acquire("gpu:1")
     assert first is not None
     with pytest.raises(
         NoDeviceAvailable, match=r"^every GPU .* in use by other sessions, and this server does not simulate GPUs$"
     ):
-        stock.take("gpu:2")
-    stock.give_back(first)
+        devices.acquire("gpu:2")
+    devices.release(first)
 
-    assert stock.take("gpu:1") == first
+    assert devices.acquire("gpu:1") == first
 
 
 def test_two_sessions_get_two_cards_and_the_third_simulates() -> None:
-    stock = DevicePool("auto", 1, found("two-small-cards"))
+    devices = DevicePool("auto", 1, found("two-small-cards"))
 
-    allocation = [stock.take("gpu:1") for _ in range(3)]
+    allocation = [devices.acquire("gpu:1") for _ in range(3)]
 
     assert [real and real.nodes[0] for real in allocation] == ["nvidia1", "nvidia0", None]
 
@@ -42,7 +42,7 @@ def test_two_sessions_get_two_cards_and_the_third_simulates() -> None:
 def test_a_machine_without_accelerators_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "discover", lambda: pytest.fail("it looked"))
 
-    assert DevicePool.of_this_machine("simulate", 1).take("gpu:8") is None
+    assert DevicePool.of_this_machine("simulate", 1).acquire("gpu:8") is None
 
 
 def test_a_tpu_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,4 +51,4 @@ def test_a_tpu_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         NoDeviceAvailable, match=r"^no TPU was found on this machine, and this server does not simulate TPUs$"
     ):
-        DevicePool.of_this_machine("tpu", 1).take("tpu:8")
+        DevicePool.of_this_machine("tpu", 1).acquire("tpu:8")

@@ -50,51 +50,51 @@ class Kernel:
 
 
 @pytest.fixture
-def stock(monkeypatch: pytest.MonkeyPatch) -> DevicePool:
+def devices(monkeypatch: pytest.MonkeyPatch) -> DevicePool:
     monkeypatch.setattr(module, "Kernel", Kernel)
     return DevicePool("gpu", 1, A100)
 
 
-def supply_of(stock: DevicePool, **more: Any) -> Any:
-    stand_ins: Any = (Pool(), stock, lambda *_: Zygote())
+def provider_of(devices: DevicePool, **more: Any) -> Any:
+    stand_ins: Any = (Pool(), devices, lambda *_: Zygote())
     return KernelProvider(*stand_ins, **more)
 
 
-async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(stock: DevicePool) -> None:
-    supply = supply_of(stock)
+async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(devices: DevicePool) -> None:
+    provider = provider_of(devices)
 
-    kernel = await supply.take("gpu:2", 3)
+    kernel = await provider.take("gpu:2", 3)
     assert kernel.allocation.words == "2 logical GPUs on NVIDIA A100-SXM4-40GB"
     with pytest.raises(NoDeviceAvailable):
-        await supply.take("gpu:1", 3)
+        await provider.take("gpu:1", 3)
     kernel.when_closed()
 
-    assert (await supply.take("gpu:1", 3)).allocation
+    assert (await provider.take("gpu:1", 3)).allocation
 
 
-async def test_a_kernel_that_cannot_be_made_holds_nothing(stock: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    supply = supply_of(stock)
+async def test_a_kernel_that_cannot_be_made_holds_nothing(devices: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = provider_of(devices)
     monkeypatch.setattr(Kernel, "fails", True)
     with pytest.raises(ZygoteUnavailable):
-        await supply.take("gpu:1", 3)
+        await provider.take("gpu:1", 3)
     monkeypatch.setattr(Kernel, "fails", False)
 
-    assert (await supply.take("gpu:1", 3)).allocation
+    assert (await provider.take("gpu:1", 3)).allocation
 
 
 @pytest.mark.parametrize("topology", ["cpu", "tpu:8", "workers:2xgpu:2"])
-async def test_the_rest_comes_out_of_the_pool(stock: DevicePool, topology: str) -> None:
-    assert await supply_of(stock).take(topology, 3) == f"{topology} from the pool"
+async def test_the_rest_comes_out_of_the_pool(devices: DevicePool, topology: str) -> None:
+    assert await provider_of(devices).take(topology, 3) == f"{topology} from the pool"
 
 
 def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
-    stock: DevicePool, monkeypatch: pytest.MonkeyPatch
+    devices: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    supply = supply_of(stock, warm=(3,))
-    assert (supply.is_cold("cpu", 3), supply.is_cold("cpu", 2)) == (False, True)
+    provider = provider_of(devices, warm=(3,))
+    assert (provider.is_cold("cpu", 3), provider.is_cold("cpu", 2)) == (False, True)
 
     monkeypatch.setattr(Zygote, "ready", True)
-    assert not supply.is_cold("cpu", 2)
+    assert not provider.is_cold("cpu", 2)
 
 
 async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,15 +106,15 @@ async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(mon
 
     monkeypatch.setattr(module, "Kernel", Kernel)
     monkeypatch.setattr(Zygote, "ready", True)
-    stock = DevicePool("auto", 1, usable_devices(HardwareListing.from_json((LISTINGS / "tpu-v3-8.json").read_text())))
+    devices = DevicePool("auto", 1, usable_devices(HardwareListing.from_json((LISTINGS / "tpu-v3-8.json").read_text())))
     pool: Any = Pool()
-    supply = KernelProvider(pool, stock, zygote)
+    provider = KernelProvider(pool, devices, zygote)
 
-    assert supply.is_cold("tpu:8", 3)
-    assert not supply.is_cold("tpu:4", 3)
-    kernel: Any = await supply.take("tpu:8", 3)
+    assert provider.is_cold("tpu:8", 3)
+    assert not provider.is_cold("tpu:4", 3)
+    kernel: Any = await provider.take("tpu:8", 3)
     assert kernel.allocation.words == "TPU v3-8"
     assert asked[-1] == (3, True)
-    assert not supply.is_cold("tpu:8", 3), "it is in use, so the next one is simulated"
-    pooled: Any = await supply.take("tpu:8", 3)
+    assert not provider.is_cold("tpu:8", 3), "it is in use, so the next one is simulated"
+    pooled: Any = await provider.take("tpu:8", 3)
     assert pooled == "tpu:8 from the pool"

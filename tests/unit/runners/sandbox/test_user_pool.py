@@ -12,24 +12,24 @@ from runners.sandbox.user_pool import NoUserAvailable, UserPool, session_users
 
 def test_no_two_sandboxes_are_of_one_user() -> None:
     users = UserPool(range(10, 13))
-    assert [users.take(), users.take(), users.take()] == [10, 11, 12]
+    assert [users.acquire(), users.acquire(), users.acquire()] == [10, 11, 12]
     with pytest.raises(NoUserAvailable, match="10 to 12"):
-        users.take()
+        users.acquire()
 
 
 def test_a_user_is_lent_again_only_once_given_back_the_longest_rested_first() -> None:
     users = UserPool(range(10, 13))
-    first, second = users.take(), users.take()
-    users.give_back(second)
-    users.give_back(first)
-    assert [users.take(), users.take(), users.take()] == [12, second, first]
+    first, second = users.acquire(), users.acquire()
+    users.release(second)
+    users.release(first)
+    assert [users.acquire(), users.acquire(), users.acquire()] == [12, second, first]
 
 
 def test_where_there_are_no_users_to_lend_sessions_run_as_the_supervisor() -> None:
     users = UserPool(range(0))
-    assert users.take() is None
-    users.give_back(None)
-    assert users.take() is None
+    assert users.acquire() is None
+    users.release(None)
+    assert users.acquire() is None
 
 
 def test_root_lends_the_users_after_the_zygotes_own(monkeypatch: pytest.MonkeyPatch) -> None:
