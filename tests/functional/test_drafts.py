@@ -114,6 +114,9 @@ def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
         "comment_id": comment_id,
         "name": "map.png",
         "form": "py",
+        "check": "0",
+        "count": "1",
+        "run_id": "0",
     }
     parts |= {"action": "report"}
     found = []
