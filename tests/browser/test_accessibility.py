@@ -47,7 +47,7 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
         "delete": f"comments/{comment.id}/forms/delete",
         "vote": f"courses/{LESSON}/helpful",
         "thanks": f"feedback/thanks?page=/en/courses/{LESSON}",
-        **{f"link-{purpose}": f"mail/{token}" for purpose, token in links.items()},
+        **{f"link-{purpose}": f"email-link/{token}" for purpose, token in links.items()},
     }
 
 
