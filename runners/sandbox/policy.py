@@ -9,8 +9,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -125,7 +125,8 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
     return tuple(binds), tuple(links)
 
 
-def private_folders(shown: Sequence[str], package: Path = Path(_PACKAGE)) -> tuple[str, ...]:
+@cache
+def private_folders(shown: tuple[str, ...], package: Path = Path(_PACKAGE)) -> tuple[str, ...]:
     """The application beside this package, and what else is in a checkout, as far as they lie in what is shown.
 
     A wheel brings the lessons along, and with them solutions and checks.
@@ -157,7 +158,7 @@ def session_policy(
     disk = limits.disk_mb * MiB
     return SandboxPolicy(
         read_only=binds,
-        covered=private_folders([target for _, target in binds]),
+        covered=private_folders(tuple(target for _, target in binds)),
         links=links,
         files=(*_etc_files(), *(() if allocation else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
         programs=() if allocation else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),

@@ -46,15 +46,15 @@ def test_the_application_of_a_wheel_is_covered_and_with_it_solutions_and_checks(
     packages = tmp_path / "venv" / "lib" / "site-packages"
     for name in ("runners", "app/bundled/lessons", "tests", "numpy"):
         (packages / name).mkdir(parents=True)
-    assert private_folders([str(tmp_path / "venv")], packages / "runners") == (str(packages / "app"),)
-    assert private_folders(["/usr"], packages / "runners") == ()
+    assert private_folders((str(tmp_path / "venv"),), packages / "runners") == (str(packages / "app"),)
+    assert private_folders(("/usr",), packages / "runners") == ()
 
 
 def test_a_checkout_in_a_folder_that_is_shown_is_covered(tmp_path: Path) -> None:
     for name in ("runners", "app", "lessons", ".git"):
         (tmp_path / "src" / name).mkdir(parents=True)
     (tmp_path / "src" / "pyproject.toml").touch()
-    covered = private_folders([str(tmp_path)], tmp_path / "src" / "runners")
+    covered = private_folders((str(tmp_path),), tmp_path / "src" / "runners")
     assert set(covered) == {str(tmp_path / "src" / name) for name in ("app", "lessons", ".git")}
 
 
