@@ -26,7 +26,7 @@ class LockstepError(Exception):
 
     status: ClassVar[int] = 500
     code: str = "lockstep_error"
-    """For programs: the name of the class, ``lesson_not_found`` for ``LessonNotFound``."""
+    """A stable code for programs, from the class name: ``lesson_not_found`` for ``LessonNotFound``."""
     message: ClassVar[str] = N_("Something went wrong on our side. The error was logged.")
     retry_after_s: ClassVar[int | None] = None
     """Seconds after which the request may succeed, sent as ``Retry-After``."""

@@ -180,7 +180,7 @@ class InvalidCredentials(LockstepError):
 
 
 class InvalidFields(LockstepError):
-    """``errors`` says what is wrong with which field of a form, in messages to translate."""
+    """``errors`` are messages by field of a form, to be translated."""
 
     status = 422
     message = N_("Check the highlighted fields.")

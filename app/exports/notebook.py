@@ -107,7 +107,7 @@ def _remove_title(markdown: str, title: str) -> str:
 def _code_cell(lesson: Lesson, cell: Cell, run: CellRun | None) -> NotebookNode:
     about = {"name": cell.name, "title": cell.title, "topology": cell.topology, "keras": cell.keras}
     code = run.code if run else cell.code
-    tags = cell.tags | {CellTag.raises_exception} if cell.exercise else cell.tags  # "Run all" goes on past a starter
+    tags = cell.tags | {CellTag.raises_exception} if cell.exercise else cell.tags  # "Run all" continues after a starter
     made = new_code_cell(
         with_needs_comment(cell, code) if needs_other_machine(cell, lesson) else code,
         id=f"cell-{cell.name}",

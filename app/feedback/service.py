@@ -96,7 +96,7 @@ async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draf
 
 
 async def record_check_failure(session: AsyncSession, lesson: str, cell: str, text: str, key: str) -> None:
-    """Put the failure of an exercise's check into the instructors' inbox: once for each ``key``, and open again."""
+    """Report the failure of an exercise's check in the instructors' inbox: once per ``key``, reopened if it recurs."""
     course, _, slug = lesson.partition("/")
     values = {
         "id": sortable_id(),

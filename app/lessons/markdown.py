@@ -158,7 +158,7 @@ def _caption(directive: Directive) -> Iterator[Token]:
 
 
 def _mark_choices(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Take ``[x]`` and ``[ ]`` out of the items of task lists, and note them in ``meta["correct"]`` of the items."""
+    """Remove ``[x]`` and ``[ ]`` from the items of task lists, and store them in the items' ``meta["correct"]``."""
     item: Token | None = None
     for token in tokens:
         if token.type == "inline" and item is not None:

@@ -47,7 +47,7 @@ async def find_cells_run(session: AsyncSession, learner_id: str | None, names: S
 
 
 async def find_exercise_awards(session: AsyncSession, learner_id: str | None, exercise: str) -> set[str]:
-    """What a learner has earned of an exercise, ``course/lesson#cell``: names of checks, and "" once it was passed."""
+    """What a learner has earned in an exercise (``course/lesson#cell``): names of checks, and "" once it was passed."""
     if learner_id is None:
         return set()
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind.in_(("check", "exercise")))

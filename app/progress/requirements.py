@@ -23,7 +23,7 @@ COURSE_XP = 200
 
 
 class LessonTask(NamedTuple):
-    """Something to be done in a lesson, as the ledger names it."""
+    """A task in a lesson, as the ledger names it."""
 
     kind: str
     """``exercise``, ``prediction`` or ``quiz``."""
@@ -56,8 +56,8 @@ class Requirements:
     minutes: Mapping[str, int] = field(default_factory=dict)
     rules: tuple[Achievement, ...] = ()
     tasks: Mapping[str, frozenset[LessonTask]] = field(default_factory=dict)
-    """``course/slug`` to what its learner has to do there: pass its exercises, answer its predictions and quizzes. A
-    lesson without any is completed by running its cells and reading to its end."""
+    """``course/slug`` to its tasks: exercises to pass, predictions and quizzes to answer. A lesson without tasks is
+    completed by running its cells and reading to its end."""
 
     @cached_property
     def modules(self) -> Mapping[str, tuple[str, ...]]:

@@ -72,7 +72,7 @@ class ProgressService:
     async def task_done(
         self, session: AsyncSession, learner_id: str, lesson: str, anchor: str, facts: Iterable[LearningEvent]
     ) -> AwardResult:
-        """Award what a learner did in a lesson just now, at an anchor of its page. The caller commits."""
+        """Award what a learner has just done in a lesson, at an anchor of its page. The caller commits."""
         learner_id = await lock_current_learner(session, learner_id)
         moment = now()
         here = timezones.to_local_time(moment, await timezones.learner_timezone(session, learner_id))
@@ -126,7 +126,7 @@ def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requ
 
 
 def lesson_tasks(lesson: Lesson) -> list[LessonTask]:
-    """What a learner has to do in a lesson, in no particular order."""
+    """The tasks of a lesson, in no particular order."""
     names = {
         "exercise": [cell.name for cell in lesson.exercises],
         "prediction": [prediction.name for prediction in lesson.predictions],

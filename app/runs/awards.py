@@ -1,4 +1,4 @@
-"""Awards XP for a run in the transaction that stores its end, and calls the hooks of features there."""
+"""Awards XP for a run, and calls the hooks of features, in the transaction that stores its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunAwards:
         self._hooks = hooks
 
     async def visible(self, session: AsyncSession, run_id: str, events: Sequence[Event]) -> Sequence[Event]:
-        """The events as their learner may see them."""
+        """The events in the form that their learner may see."""
         return [
             await self._visible_check(session, run_id, event) if isinstance(event, CheckEvent) else event
             for event in events

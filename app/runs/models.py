@@ -26,7 +26,7 @@ class RunState(StrEnum):
 
 
 class Run(Base):
-    """One execution of one cell by one learner, or one judgement of what they submitted for it.
+    """One execution of one cell by one learner, or one judgement of a submission for it.
 
     The columns after ``state`` are derived from the events. ``last_seq`` is the number of the last stored event, and
     the lock of the log (see ``runs.event_log``).
@@ -59,7 +59,7 @@ class Run(Base):
     """When the supervisor accepted the run; until then it is submitted again."""
 
     judgement: Mapped[bool] = mapped_column(default=False)
-    """Whether the code is a submission that checks judge, in sandboxes of their own (``app.exercises``)."""
+    """Whether the code is a submission, which checks judge in separate sandboxes (``app.exercises``)."""
     state: Mapped[str] = mapped_column(String(16), default=RunState.queued)
     outcome: Mapped[str | None] = mapped_column(String(16))
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

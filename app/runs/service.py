@@ -35,7 +35,7 @@ def session_spec(learner: str, machine: Machine) -> SessionSpec:
 
 
 def run_request(run: Run, judgement: Judgement | None = None) -> RunRequest:
-    """The run in the form that the supervisor expects, with what judges it if it is a judgement."""
+    """The run in the form that the supervisor expects, with the data to judge it if it is a judgement."""
     spec = session_spec(run.learner_id, Machine.of(run.topology, run.keras))
     return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code, judgement=judgement)
 
@@ -51,7 +51,7 @@ async def start_run(
     *,
     judgement: bool = False,
 ) -> Run:
-    """Store a new run. A judgement has a session of its own, which no other run uses.
+    """Store a new run. A judgement has its own session, which no other run uses.
 
     Raises:
         CodeTooLong, InvalidCode: the code cannot be run.

@@ -23,7 +23,7 @@ export async function submit(lesson: string, cell: string, code: string, machine
   return (await json("/runs", { method: "POST", body })) as Run;
 }
 
-/** Has code judged. `panel` is the address of the exercise; the same `key` is never judged twice. */
+/** Submits code to be judged. `panel` is the URL of the exercise's panel; the same `key` is never judged twice. */
 export async function submitExercise(panel: string, code: string, key: string): Promise<Run> {
   return (await json(`${panel}/submissions`, { method: "POST", body: JSON.stringify({ code, key }) })) as Run;
 }

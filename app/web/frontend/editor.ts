@@ -25,7 +25,7 @@ export interface EditorEvents {
   focused(): void;
   run(): void;
   runAndMoveOn(): void;
-  /** False where there is nothing to check: then the key does what it does elsewhere. */
+  /** Returns false if there is nothing to check; then the key has its default effect. */
   check(): boolean;
   escaped(): void;
 }

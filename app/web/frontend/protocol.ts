@@ -107,12 +107,12 @@ export interface Finished extends Numbered {
   runs_before?: number | null;
 }
 
-/** A check of an exercise said something of a submission. */
+/** The result of a check of a submission. */
 export interface CheckEvent extends Numbered {
   kind: "check";
   name: string;
   outcome: "passed" | "failed" | "error" | "not-reached" | "too-slow" | "fault";
-  /** With `{names}` that `values` fill. */
+  /** May contain `{names}`, which are filled in from `values`. */
   message: string;
   values: Record<string, string>;
   got: string | null;
