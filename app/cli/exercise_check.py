@@ -38,7 +38,7 @@ class JudgedSample:
 
 
 def samples_of(lesson: Lesson, cell: Cell) -> Iterator[Sample]:
-    """Yield the samples of an exercise; nothing for a cell that is none."""
+    """Yield the samples of an exercise, and nothing for any other cell."""
     if cell.exercise is None:
         return
     yield Sample("solution", cell.exercise.solution, lesson.source_path, cell.line, True)

@@ -21,7 +21,7 @@ class LessonStatus(StrEnum):
 
 
 class CellTag(StrEnum):
-    """The effect of a cell's tag; the names are Jupyter's."""
+    """The effect of a cell's tag. All names but ``exercise`` are Jupyter's."""
 
     hide_input = "hide-input"
     """The code is collapsed until the reader opens it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.factories.lesson_source import FRONT_MATTER, write_lesson, write_toml
@@ -226,4 +227,17 @@ def write_exercise_lesson(root: Path, slug: str = "one") -> Path:
     (folder / "checks.ko.toml").write_text(KOREAN_CHECKS, encoding="utf-8")
     (folder / "wrong").mkdir(exist_ok=True)
     (folder / "wrong" / "mean--sum.py").write_text(WRONG, encoding="utf-8")
+    return folder
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "teach" / "exercises.md"
+_GUIDE_FILE = re.compile(r"^(`{3,})\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+
+
+def write_guide_lesson(root: Path) -> Path:
+    """Write the lesson that the guide for authors has its readers write, and return its folder."""
+    folder = root / "my-course" / "averages"
+    (folder / "wrong").mkdir(parents=True)
+    for _, name, text in _GUIDE_FILE.findall(GUIDE.read_text(encoding="utf-8")):
+        (folder.parent / name if name == "course.toml" else folder / name).write_text(text, encoding="utf-8")
     return folder

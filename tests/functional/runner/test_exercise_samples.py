@@ -9,14 +9,14 @@ import pytest
 from app.cli.exercise_check import judge_samples
 from app.lessons.catalog import Catalog
 from runners.wire.client import RunnerClient
-from tests.factories.exercises import BODY, CHECKS, write_exercise_lesson
+from tests.factories.exercises import BODY, CHECKS, write_exercise_lesson, write_guide_lesson
 from tests.factories.lesson_source import FRONT_MATTER, write_lesson
 
 
 async def judged(client: RunnerClient, folder: Path) -> list[tuple[str, str, list[str]]]:
     catalog = Catalog(folder.parent.parent, quiet=True)
     catalog.reload()
-    lesson = catalog.lesson("course", "one", "en")
+    lesson = catalog.with_drafts.lesson(folder.parent.name, folder.name, "en")
     (cell,) = lesson.exercises
     return [
         (one.sample.name, one.judged.verdict, [str(error).removeprefix(f"{folder}/") for error in one.errors])
@@ -72,3 +72,11 @@ async def test_a_check_that_fails_itself_is_told_with_its_traceback(client: Runn
     assert solution[1] == "fault"
     assert "could not be judged" in solution[2][0]
     assert "AttributeError" in solution[2][0]
+
+
+async def test_the_exercise_of_the_guide_is_judged_as_the_guide_says(client: RunnerClient, tmp_path: Path) -> None:
+    assert await judged(client, write_guide_lesson(tmp_path / "guide")) == [
+        ("solution", "passed", []),
+        ("starter", "failed", []),
+        ("part-of-mean--own-share.py", "failed", []),
+    ]
