@@ -45,7 +45,7 @@ class AccountMailer:
     async def send_changed(
         self, session: AsyncSession, account: Account, what: str, to: str, auth_methods: Sequence[AuthMethod] = ()
     ) -> None:
-        """Report a new password (``password``) or address (``address``), or an added passkey or site (``auth_methods``).
+        """Report a new password (``password``) or address (``address``), or an added method (``auth_methods``).
 
         ``auth_methods`` lists the other ways to sign in, which still work.
         """

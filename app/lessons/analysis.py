@@ -72,7 +72,7 @@ class _Analyzer:
     level: int = 1
     target: str | None = None
     task: str = ""
-    """The directive of the task that the walk is in; empty outside tasks."""
+    """The directive of the task that the walk is in; empty outside."""
 
     def fault(self, text: str, line: int | None = None) -> None:
         self.found.faults.append(LessonError(self.line if line is None else line, text))
