@@ -2,8 +2,8 @@
 
 The exercise: divide a loss by the right number, on four simulated GPUs, with TensorFlow, without training. Lockstep's
 time is from the request reaching the supervisor's socket to the last event coming back: three fresh sandboxes, a
-reference, hidden inputs. nbgrader's is that of ``nbgrader autograde``: one fresh kernel, in which the submission and the
-tests share a process, on fixed inputs. It is installed in an environment of its own: ``--peer`` keeps that.
+reference, hidden inputs. nbgrader's is that of ``nbgrader autograde``: one fresh kernel, in which the submission and
+the tests share a process, on fixed inputs. It is installed in an environment of its own, which ``--peer`` keeps.
 Goals: median 300 ms; ten at once within 3 s on 2 cores.
 
     python benchmarks/judging.py [--quick] [--json] [--peer FOLDER]
