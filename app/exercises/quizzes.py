@@ -66,7 +66,7 @@ async def answer_quiz(
         subject = f"{lesson.key}#{quiz.name}"
         facts = [LearningEvent("quiz", subject, QUIZ_XP)]
         if answer.first_right:
-            facts.append(LearningEvent("quiz-first-try", subject))
+            facts.append(LearningEvent("knew", subject))
         await progress.task_done(session, learner, lesson.key, f"quiz-{quiz.name}", facts)
 
 

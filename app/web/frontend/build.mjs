@@ -86,9 +86,14 @@ function latin() {
 const styles = {
   ...common,
   plugins: [cutInter],
-  entryPoints: ["app.css", "achievements.css", "comments.css", "feedback.css", "notifications.css"].map((name) =>
-    join(here, name),
-  ),
+  entryPoints: [
+    "app.css",
+    "achievements.css",
+    "comments.css",
+    "exercises.css",
+    "feedback.css",
+    "notifications.css",
+  ].map((name) => join(here, name)),
   outdir: dist,
   loader: { ".woff2": "file" },
   assetNames: "fonts/[name]-[hash]",

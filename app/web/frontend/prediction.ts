@@ -24,7 +24,8 @@ export function setUpPredictions(cells: Cell[]): void {
   });
   document.addEventListener("lockstep:finished", (event) => {
     const cell = asked.find(({ root }) => root === event.target);
-    if (cell) find(cell, "waiting")?.dispatchEvent(new Event("lockstep:ran"));
+    const waiting = cell ? document.querySelectorAll(selector(cell, "waiting")) : [];
+    for (const prediction of waiting) prediction.dispatchEvent(new Event("lockstep:ran"));
   });
 }
 
@@ -39,6 +40,9 @@ function ask(cell: Cell): boolean {
 }
 
 function find(cell: Cell, state?: "open" | "waiting"): HTMLElement | null {
-  const which = state ? `[data-state="${state}"]` : "";
-  return document.querySelector(`.prediction[data-for="${CSS.escape(cell.name)}"]${which}`);
+  return document.querySelector(selector(cell, state));
+}
+
+function selector(cell: Cell, state?: "open" | "waiting"): string {
+  return `.prediction[data-for="${CSS.escape(cell.name)}"]${state ? `[data-state="${state}"]` : ""}`;
 }

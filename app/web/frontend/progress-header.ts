@@ -8,13 +8,15 @@ import { responseError, send } from "./api";
 import { make } from "./element";
 import { type ReadingProgress, ReadingProgressStore } from "./reading-progress";
 import { setUpScrollTracking } from "./scroll-tracking";
-import { language, say } from "./strings";
+import { language, say, sayCount } from "./strings";
 
 type Stage = "new" | "started" | "completed" | "revisited";
 
 interface LessonState {
   slug: string;
   stage: Stage;
+  exercises_done: number;
+  exercises: number;
 }
 
 const NEWS = "lockstep:news";
@@ -199,27 +201,33 @@ class ProgressHeader {
     const links = document.querySelectorAll<HTMLElement>("a[data-lesson-link]");
     if (!this.who || !links.length) return;
     const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
-    const stages = new Map<string, Stage>();
+    const stages = new Map<string, LessonState>();
     for (const course of courses) {
       const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(
         () => null,
       );
       if (!response?.ok) continue;
       const { lessons } = (await response.json()) as { lessons: LessonState[] };
-      for (const { slug, stage } of lessons) stages.set(`${course}/${slug}`, stage);
+      for (const state of lessons) stages.set(`${course}/${state.slug}`, state);
     }
     this.paint(stages);
   }
 
-  private paint(stages: Map<string, Stage>): void {
+  private paint(stages: Map<string, LessonState>): void {
     for (const link of document.querySelectorAll<HTMLElement>("a[data-lesson-link]")) {
       const lesson = link.dataset.lessonLink ?? "";
-      const known = stages.get(lesson) ?? "new";
+      const state = stages.get(lesson);
+      const known = state?.stage ?? "new";
       const stage = known === "new" && this.readingProgress.find(lesson) ? "started" : known;
       const done = stage === "completed" || stage === "revisited";
       link.dataset.stage = done ? "done" : stage;
       const words = link.querySelector(".stage-words");
-      if (words) words.textContent = done ? say("learning.done") : stage === "started" ? say("learning.begun") : "";
+      const exercises =
+        state?.exercises && !done && stage !== "new"
+          ? sayCount("learning.exercises", state.exercises, { done: state.exercises_done })
+          : "";
+      const word = done ? say("learning.done") : stage === "started" ? say("learning.begun") : "";
+      if (words) words.textContent = [word, exercises].filter(Boolean).join(" · ");
     }
   }
 
