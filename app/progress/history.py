@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.progress.models import LedgerEntry
+from app.progress.requirements import LessonTask
 
 ENTRIES_PER_PAGE = 20
 
@@ -44,6 +45,18 @@ async def find_cells_run(session: AsyncSession, learner_id: str | None, names: S
     """Those of the cells, given as ``course/lesson#cell``, that the learner has run."""
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "cell", LedgerEntry.subject.in_(names))
     return set(await session.scalars(select(LedgerEntry.subject).where(*mine)))
+
+
+async def find_done_tasks(
+    session: AsyncSession, learner_id: str | None, tasks: Collection[LessonTask]
+) -> set[LessonTask]:
+    """Those of the tasks that the learner has done."""
+    if learner_id is None or not tasks:
+        return set()
+    subjects = [task.subject for task in tasks]
+    mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.subject.in_(subjects))
+    found = await session.execute(select(LedgerEntry.kind, LedgerEntry.subject).where(*mine))
+    return {LessonTask(*row) for row in found} & set(tasks)
 
 
 async def find_exercise_awards(session: AsyncSession, learner_id: str | None, exercise: str) -> set[str]:

@@ -18,7 +18,7 @@ from app.lessons.dependencies import CatalogDep
 from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
 from app.progress.activity_calendar import WEEKS, calendar_weeks
-from app.progress.history import find_cells_run, load_active_days, load_history
+from app.progress.history import find_cells_run, find_done_tasks, load_active_days, load_history
 from app.progress.levels import level_steps
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
@@ -93,6 +93,7 @@ async def show_lesson_end(
     async with db.session() as session:
         outline = await progress.summary.outline(session, learner, course) if progress.counts(lesson.key) else []
         have_run = await find_cells_run(session, learner, names)
+        tasks_done = await find_done_tasks(session, learner, progress.terms().tasks.get(lesson.key, ()))
     state = next((state for state in outline if state.slug == slug), None)
     needed = progress.terms().cells.get(lesson.key, frozenset())
     return render_fragment(
@@ -102,6 +103,7 @@ async def show_lesson_end(
         next=catalog.neighbours(lesson, lang)[1],
         state=state,
         done=state is not None and state.stage in page_views.DONE_STAGES,
+        tallies=page_views.task_tallies(lesson, tasks_done),
         missing=[cell for cell in lesson.cells if f"{lesson.key}#{cell.name}" in needed - have_run],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -17,16 +17,21 @@ from app.lessons.model import Lesson
 from app.progress.badges import HIDDEN_BADGE, badge_svg
 from app.progress.history import HistoryPage
 from app.progress.levels import Level
+from app.progress.requirements import LessonTask
 from app.progress.summary import AchievementView, LessonStage, LessonState, NewsItem, ProgressNews
 from app.progress.timezones import to_local_time
 
 KIND_LABELS: Mapping[str, str] = {
     "achievement": N_("Achievement"),
     "cell": N_("Cell"),
+    "check": N_("Check"),
     "course": N_("Course"),
+    "exercise": N_("Exercise"),
     "helpful": N_("Helpful comment"),
     "lesson": N_("Lesson"),
     "module": N_("Module"),
+    "prediction": N_("Prediction"),
+    "quiz": N_("Question"),
     "strategy": N_("Strategy"),
     "topology": N_("Machine"),
 }
@@ -34,11 +39,17 @@ KIND_LABELS: Mapping[str, str] = {
 DONE_STAGES = {LessonStage.completed, LessonStage.revisited}
 _CARD_LABELS: Mapping[str, str] = {
     "achievement": N_("Achievement"),
+    "exercise": N_("Exercise passed"),
     "lesson": N_("Lesson completed"),
     "module": N_("Module completed"),
     "course": N_("Course completed"),
 }
-_CARD_BADGES: Mapping[str, str] = {"lesson": "first-lesson", "module": "module", "course": "course"}
+_CARD_BADGES: Mapping[str, str] = {
+    "exercise": "exercise",
+    "lesson": "first-lesson",
+    "module": "module",
+    "course": "course",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +162,17 @@ def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str)
     course, _, name = whole.partition("/")
     try:
         match kind:
-            case "cell":
+            case "cell" | "exercise":
                 lesson = catalog.lesson(course, name, language)
                 cell = lesson.cell(cell_name)
                 return f"{cell.title if cell else cell_name} · {lesson.title}"
+            case "check":
+                return f"{cell_name.partition('/')[2]} · {catalog.lesson(course, name, language).title}"
+            case "prediction" | "quiz":
+                lesson = catalog.lesson(course, name, language)
+                asked = {one.name: one.question.striptags() for one in lesson.predictions if kind == "prediction"}
+                asked |= {one.name: one.question.striptags() for one in lesson.quizzes if kind == "quiz"}
+                return f"{asked.get(cell_name, cell_name)} · {lesson.title}"
             case "lesson":
                 return catalog.lesson(course, name, language).title
             case "module":
@@ -167,6 +185,41 @@ def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str)
                 return subject
     except (LockstepError, ValueError):
         return subject
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTask:
+    """Something left to do in a lesson, and the fragment of the page's URL where it is."""
+
+    title: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTally:
+    """How much of one kind of task is done in a lesson: ``exercise``, ``prediction`` or ``quiz``."""
+
+    kind: str
+    done: int
+    total: int
+    missing: tuple[MissingTask, ...]
+
+
+def task_tallies(lesson: Lesson, done: Collection[LessonTask]) -> list[TaskTally]:
+    """The tasks of a lesson, kind by kind; kinds that the lesson does not have are left out."""
+    tasks: dict[str, list[tuple[str, MissingTask]]] = {
+        "exercise": [(cell.name, MissingTask(cell.title, f"cell-{cell.name}")) for cell in lesson.exercises],
+        "prediction": [
+            (one.name, MissingTask(one.question.striptags(), f"prediction-{one.name}")) for one in lesson.predictions
+        ],
+        "quiz": [(one.name, MissingTask(one.question.striptags(), f"quiz-{one.name}")) for one in lesson.quizzes],
+    }
+    tallies = []
+    for kind, named in tasks.items():
+        missing = tuple(task for name, task in named if LessonTask(kind, f"{lesson.key}#{name}") not in done)
+        if named:
+            tallies.append(TaskTally(kind, len(named) - len(missing), len(named), missing))
+    return tallies
 
 
 def completed_lessons(

@@ -28,7 +28,10 @@ from app.progress.requirements import Requirements, achievement_progress
 from app.progress.streaks import Streak, compute_streak
 
 _MAX_NEWS_ITEMS = 50
-_NEWS_KINDS = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
+_NEWS_KINDS = (
+    *("achievement", "cell", "check", "course", "exercise", "helpful", "lesson", "module"),
+    *("prediction", "quiz", "strategy", "topology"),
+)
 """Kinds that have a label; other kinds show only through the achievements they lead to."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -56,7 +59,7 @@ _FIGURES_QUERY = union_all(
 _OUTLINE_QUERY = union_all(
     select(LedgerEntry.kind, LedgerEntry.subject, literal("")).where(
         _OWN_ENTRIES,
-        LedgerEntry.kind.in_(("cell", "read", "lesson", "revisit")),
+        LedgerEntry.kind.in_(("cell", "exercise", "read", "lesson", "revisit")),
         LedgerEntry.subject.startswith(bindparam("within")),
     ),
     select(literal("visit"), LessonProgress.lesson, LessonProgress.anchor).where(
@@ -115,6 +118,8 @@ class LessonState:
     cells_done: int
     cells: int
     """Cells that must run to complete the lesson."""
+    exercises_done: int
+    exercises: int
     end_reached: bool
     anchor: str
 
@@ -213,8 +218,19 @@ class ProgressSummary:
                 stage = LessonStage.revisited if ("revisit", lesson) in known else LessonStage.completed
             else:
                 stage = LessonStage.started if lesson in anchors or cells_done else LessonStage.new
-            slug, read = lesson.partition("/")[2], ("read", lesson) in known
-            states.append(LessonState(slug, stage, cells_done, len(cells), read, anchors.get(lesson, "")))
+            exercises = [task for task in terms.tasks.get(lesson, ()) if task.kind == "exercise"]
+            states.append(
+                LessonState(
+                    slug=lesson.partition("/")[2],
+                    stage=stage,
+                    cells_done=cells_done,
+                    cells=len(cells),
+                    exercises_done=sum(task in known for task in exercises),
+                    exercises=len(exercises),
+                    end_reached=("read", lesson) in known,
+                    anchor=anchors.get(lesson, ""),
+                )
+            )
         return states
 
     async def achievements(self, session: AsyncSession, learner_id: str | None) -> list[AchievementView]:
@@ -284,8 +300,10 @@ class ProgressSummary:
             title, description, badge = _localized(rule.title), _localized(rule.description), rule.badge
         elif kind == "lesson":
             title = self._catalog.lesson_title(subject, i18n.current_language())
-        elif kind == "cell":
+        elif kind in ("cell", "exercise"):
             title = self._title_of_cell(subject)
+        elif kind == "check":
+            title = subject.partition("#")[2].partition("/")[2]
         elif kind in ("module", "course"):
             title = self._title_of_part(course, slug)
         return NewsItem(f"{kind} {subject}", kind, subject, xp, title, description, badge, at)

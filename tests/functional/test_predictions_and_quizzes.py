@@ -55,6 +55,18 @@ async def run_cell(client: httpx.AsyncClient, supervisor: ScriptedSupervisor, *p
             pass
 
 
+async def pass_exercise(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
+    body = {"code": "x", "key": "k" * 20}
+    run = (await client.post(f"{LESSON_URL}/exercises/double/submissions", json=body)).json()
+    scripted = await supervisor.run(run["id"])
+    for name in (FACTOR, SHAPE):
+        await supervisor.emit(scripted, kind="check", name=name, outcome="passed")
+    await supervisor.finish(scripted)
+    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
+        async for _line in stream.aiter_lines():
+            pass
+
+
 # --- predictions ------------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +176,7 @@ async def test_the_first_try_is_recorded_and_later_ones_cost_nothing(app: FastAP
     async with app.state.db.session() as session:
         answer = (await session.scalars(select(QuizAnswer))).one()
     assert (answer.first_choices, answer.first_right, answer.choices, answer.tries) == ("1", False, "0", 2)
-    assert await ledger(app, "quiz", "quiz-first-try") == {("quiz", f"{LESSON}#which", 5)}
+    assert await ledger(app, "quiz", "knew") == {("quiz", f"{LESSON}#which", 5)}
 
 
 @pytest.mark.parametrize("fields", [{}, {"choice": "2"}, {"choice": "x"}, {"choice-0": "on", "choice-1": "on"}])
@@ -190,15 +202,7 @@ async def test_a_lesson_is_complete_once_its_exercises_are_passed_and_its_questi
     await client.post(PREDICTION_URL, data={"skip": "yes"})
     assert await ledger(app, "lesson") == set()
 
-    body = {"code": "x", "key": "k" * 20}
-    run = (await client.post(f"{LESSON_URL}/exercises/double/submissions", json=body)).json()
-    scripted = await supervisor.run(run["id"])
-    for name in (FACTOR, SHAPE):
-        await supervisor.emit(scripted, kind="check", name=name, outcome="passed")
-    await supervisor.finish(scripted)
-    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
-        async for _line in stream.aiter_lines():
-            pass
+    await pass_exercise(client, supervisor)
 
     assert await ledger(app, "lesson") == {("lesson", LESSON, 25)}
 
@@ -211,3 +215,40 @@ async def test_one_answer_brings_all_of_a_learners_work_to_the_page(client: http
 
     for target in ("#exercise-double-body", "#prediction-how-many", "#quiz-which"):
         assert f'hx-target="{target}"' in work
+
+
+async def test_the_end_of_a_lesson_says_what_is_left_to_do(client: httpx.AsyncClient) -> None:
+    await client.post(QUIZ_URL, data={"choice": "0"})
+
+    end = (await client.get(f"{LESSON_URL}/end")).text
+
+    for words in ("0 of 1 exercise passed", "0 of 1 prediction made", "1 of 1 question answered"):
+        assert words in end
+    assert 'href="#cell-double"' in end
+    assert 'href="#prediction-how-many"' in end
+    assert "Not read to the end yet" not in end
+
+
+async def test_the_outline_counts_exercises(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    async def outline() -> tuple[int, int]:
+        [state] = (await client.get("/en/progress/outline", params={"course": "small"})).json()["lessons"]
+        return state["exercises_done"], state["exercises"]
+
+    assert await outline() == (0, 1)
+    await pass_exercise(client, supervisor)
+    assert await outline() == (1, 1)
+
+
+async def test_the_history_names_checks_exercises_and_questions(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await pass_exercise(client, supervisor)
+    await client.post(QUIZ_URL, data={"choice": "0"})
+    await guess(client, "3")
+
+    page = (await client.get("/en/achievements")).text
+
+    for words in (FACTOR, "Double it · The first lesson", "Which? · The first lesson", "How many? · The first lesson"):
+        assert words in page
