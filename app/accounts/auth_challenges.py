@@ -27,7 +27,7 @@ from app.i18n import N_
 from app.web.cookies import Cookies
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
-_COOKIE_NAME = "lockstep_handshake"
+_COOKIE_NAME = "lockstep_auth_challenge"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _SIGNED_CHALLENGE = re.compile(r"(?P<said>[\w-]{22}(?P<until>[0-9]{15}))(?P<signature>[\w-]{43})", re.ASCII)
 """A random part, its expiry in seconds, and our signature: 80 characters, which are 60 bytes in base64url."""

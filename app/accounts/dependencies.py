@@ -32,7 +32,7 @@ from app.web.cookies import Cookies, request_cookies
 from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS
 
 _log = structlog.get_logger("accounts")
-_SCOPE_KEY = "lockstep.who"
+_SCOPE_KEY = "lockstep.principal"
 _AUTH_SESSION_QUERY = (  # built once: every request of a signed-in browser runs it
     select(Account, AuthSession)
     .join(AuthSession, AuthSession.account_id == Account.id)

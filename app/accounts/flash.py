@@ -18,7 +18,7 @@ from app.accounts.invitations import InvalidInvitation, InvitationRequired, Sign
 from app.i18n import N_, gettext, ngettext, number
 from app.web.cookies import Cookies
 
-_COOKIE_NAME = "lockstep_said"
+_COOKIE_NAME = "lockstep_flash"
 _MAX_AGE_S = 600
 _ENTRY = re.compile(r"([a-z_]{1,40})\.([0-9]{1,9})")
 

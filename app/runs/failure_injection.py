@@ -177,27 +177,28 @@ def _action_button(action: ProcessAction, task: str) -> ActionButton:
 
 
 async def inject_failure(
-    runner: RunnerClient, learner: str | None, lesson: str, machine: Machine, fault: InjectedFailure
+    runner: RunnerClient, learner: str | None, lesson: str, machine: Machine, failure: InjectedFailure
 ) -> InjectionResult:
     """Inject a failure into the learner's session on that machine. Returns what was done, or why not."""
-    if fault.action not in _SCHEDULED_MESSAGES:
-        fault = fault.model_copy(update={"at_step": None})
+    if failure.action not in _SCHEDULED_MESSAGES:
+        failure = failure.model_copy(update={"at_step": None})
     try:
-        info = await runner.inject_failure(session_id(learner or "", lesson, machine), fault)
+        info = await runner.inject_failure(session_id(learner or "", lesson, machine), failure)
     except ResourceNotFound:
         return InjectionResult(gettext("This session no longer exists."))
     except RequestRefused as e:
         words = _REFUSAL_MESSAGES.get(e.refusal.code, N_("This failed: {reason}"))
-        said = gettext(words).format(task=fault.task, reason=e.refusal.message)
+        said = gettext(words).format(task=failure.task, reason=e.refusal.message)
         return InjectionResult(
-            said, now=_immediate_button(fault.action, fault.task) if e.refusal.code in _UNREACHABLE_STEP_CODES else None
+            said,
+            now=_immediate_button(failure.action, failure.task) if e.refusal.code in _UNREACHABLE_STEP_CODES else None,
         )
     except RunnerUnavailable:
         return InjectionResult(
             gettext("The runner is starting or cannot be reached. Nothing was changed. Try again in a moment.")
         )
-    if fault.at_step is not None:
-        said = gettext(_SCHEDULED_MESSAGES[fault.action]).format(task=fault.task, step=number(fault.at_step))
+    if failure.at_step is not None:
+        said = gettext(_SCHEDULED_MESSAGES[failure.action]).format(task=failure.task, step=number(failure.at_step))
     else:
-        said = gettext(_DONE_MESSAGES[fault.action]).format(task=fault.task)
+        said = gettext(_DONE_MESSAGES[failure.action]).format(task=failure.task)
     return InjectionResult(said, state_key(info))

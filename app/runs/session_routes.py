@@ -136,10 +136,10 @@ async def inject_session_failure(
     dispatcher: RunDispatcherDep,
 ) -> HTMLResponse:
     """Inject a failure. The form has the fields ``task``, ``action`` and, to wait for a step, ``at_step``."""
-    fault = await _parse_failure(request)
-    answer = await inject_failure(dispatcher.runner, learner, lesson.key, chosen, fault)
+    failure = await _parse_failure(request)
+    answer = await inject_failure(dispatcher.runner, learner, lesson.key, chosen, failure)
     url = f"{request.url.path}?{request.url.query}"
-    made = render_fragment(request, "runs/injection_result.html", answer=answer, task=fault.task, url=url)
+    made = render_fragment(request, "runs/injection_result.html", answer=answer, task=failure.task, url=url)
     made.headers["hx-trigger"] = "lockstep:session"
     return made
 

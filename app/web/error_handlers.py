@@ -20,7 +20,7 @@ from app.observability import redact_path, request_id
 from app.web.rendering import PAGE_SHELL, render_page
 from app.web.security_headers import NO_STORE
 
-_log = structlog.get_logger("faults")
+_log = structlog.get_logger("errors")
 
 
 class ErrorHandlers:

@@ -106,7 +106,7 @@ class Sandbox:
         """Signal the kernel's process; SIGKILL kills everything in the sandbox. ``kill`` also waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
 
-    async def inject_failure(self, fault: InjectedFailure) -> str:
+    async def inject_failure(self, failure: InjectedFailure) -> str:
         """Let PID 1 inject a failure into a process of the cluster; then ``members`` are up to date.
 
         Returns:
@@ -119,7 +119,7 @@ class Sandbox:
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         try:
-            self._say({"op": "fault", "id": number} | fault.model_dump())
+            self._say({"op": "failure", "id": number} | failure.model_dump())
             async with asyncio.timeout(_ANSWER_S):
                 return await answer
         except TimeoutError:
@@ -209,7 +209,7 @@ class Sandbox:
                 self._answered.set()
             case {"members": list(members)}:
                 self.members = tuple(ClusterMember.model_validate(member) for member in members)
-            case {"fault": int(number), "result": str(result)}:
+            case {"failure": int(number), "result": str(result)}:
                 if (answer := self._answers.get(number)) and not answer.done():
                     answer.set_result(result)
             case {"failed": str(complaint)}:

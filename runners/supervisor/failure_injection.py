@@ -16,12 +16,12 @@ class FailureRefusal(NamedTuple):
 
 
 def check_failure(
-    fault: InjectedFailure, topology: Topology, members: tuple[ClusterMember, ...]
+    failure: InjectedFailure, topology: Topology, members: tuple[ClusterMember, ...]
 ) -> FailureRefusal | None:
-    """Explain why ``fault`` cannot be injected; None if it can.
+    """Explain why ``failure`` cannot be injected; None if it can.
 
     Args:
-        fault: the requested failure.
+        failure: the requested failure.
         topology: the session's topology.
         members: its processes in their current state; empty while its kernel starts.
     """
@@ -30,49 +30,51 @@ def check_failure(
         return FailureRefusal(
             409, "no-cluster", f"a {topology} is a single process; inject failures into a cluster such as workers:2"
         )
-    if fault.task not in lanes:
+    if failure.task not in lanes:
         return FailureRefusal(
-            422, "unknown-task", f"there is no {fault.task} in {topology}; its processes are: {', '.join(lanes)}"
+            422, "unknown-task", f"there is no {failure.task} in {topology}; its processes are: {', '.join(lanes)}"
         )
-    if fault.at_step is not None and fault.action in ("resume", "restart", "cancel"):
-        return FailureRefusal(422, "not-at-a-step", f"{fault.action} happens immediately and cannot wait for a step")
-    member = next((member for member in members if member.task == fault.task), None)
+    if failure.at_step is not None and failure.action in ("resume", "restart", "cancel"):
+        return FailureRefusal(422, "not-at-a-step", f"{failure.action} happens immediately and cannot wait for a step")
+    member = next((member for member in members if member.task == failure.task), None)
     if member is None:
-        return FailureRefusal(409, "not-started", f"{fault.task} does not exist yet; run a cell first")
+        return FailureRefusal(409, "not-started", f"{failure.task} does not exist yet; run a cell first")
     state = member.state
-    if fault.action == "cancel":
-        return None if member.scheduled else _not_scheduled(fault)
-    if fault.at_step is not None and member.serves:
-        message = f"{fault.task} serves the coordinator and counts no steps, so it never reaches step {fault.at_step}"
-        return FailureRefusal(409, "counts-no-steps", f"{message}; leave at_step out to {fault.action} it now")
-    if fault.action == "restart":
-        if fault.task == lanes[0]:
+    if failure.action == "cancel":
+        return None if member.scheduled else _not_scheduled(failure)
+    if failure.at_step is not None and member.serves:
+        message = (
+            f"{failure.task} serves the coordinator and counts no steps, so it never reaches step {failure.at_step}"
+        )
+        return FailureRefusal(409, "counts-no-steps", f"{message}; leave at_step out to {failure.action} it now")
+    if failure.action == "restart":
+        if failure.task == lanes[0]:
             return FailureRefusal(
-                409, "own-process", f"{fault.task} is the notebook's own process: restart the session"
+                409, "own-process", f"{failure.task} is the notebook's own process: restart the session"
             )
         if state != "ended":
-            return FailureRefusal(409, "still-running", f"{fault.task} has not ended")
+            return FailureRefusal(409, "still-running", f"{failure.task} has not ended")
     elif state == "ended":
-        return FailureRefusal(409, "has-ended", f"{fault.task} has ended; restart it first")
+        return FailureRefusal(409, "has-ended", f"{failure.task} has ended; restart it first")
     return None
 
 
-def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
+def check_result(failure: InjectedFailure, result: str) -> FailureRefusal | None:
     """Explain why PID 1 did not carry out the request, from its result (see ``ClusterManager.do``); None if it did."""
     match result:
         case "done" | "scheduled":
             return None
         case "passed":
-            message = f"{fault.task} is past step {fault.at_step}"
+            message = f"{failure.task} is past step {failure.at_step}"
             return FailureRefusal(
                 409, "step-passed", f"{message}; choose a later step, or leave at_step out to do it now"
             )
         case "not-scheduled":
-            return _not_scheduled(fault)
-    return FailureRefusal(409, "not-started", f"{fault.task} no longer exists; run a cell first")
+            return _not_scheduled(failure)
+    return FailureRefusal(409, "not-started", f"{failure.task} no longer exists; run a cell first")
 
 
-def _not_scheduled(fault: InjectedFailure) -> FailureRefusal:
+def _not_scheduled(failure: InjectedFailure) -> FailureRefusal:
     return FailureRefusal(
-        409, "not-scheduled", f"no failure is pending for {fault.task}: it has happened or been canceled already"
+        409, "not-scheduled", f"no failure is pending for {failure.task}: it has happened or been canceled already"
     )

@@ -204,7 +204,7 @@ class Node:
         self._session(name).keep()
         return self.session(name)
 
-    async def inject_failure(self, name: str, fault: InjectedFailure) -> SessionInfo:
+    async def inject_failure(self, name: str, failure: InjectedFailure) -> SessionInfo:
         """Inject a failure into one process of a session's cluster; the result shows its effect.
 
         Raises:
@@ -212,13 +212,13 @@ class Node:
             RequestDeclined: it is not a cluster, has no such process, or the process is not in a suitable state.
         """
         session = self._session(name)
-        if refusal := check_failure(fault, Topology.parse(session.spec.topology), session.members):
+        if refusal := check_failure(failure, Topology.parse(session.spec.topology), session.members):
             raise RequestDeclined(refusal.status, refusal.code, refusal.message)
         try:
-            result = await session.inject_failure(fault)
+            result = await session.inject_failure(failure)
         except SandboxGone:
-            raise RequestDeclined(409, "not-started", f"{fault.task} no longer exists; run a cell first") from None
-        if refusal := check_result(fault, result):
+            raise RequestDeclined(409, "not-started", f"{failure.task} no longer exists; run a cell first") from None
+        if refusal := check_result(failure, result):
             raise RequestDeclined(refusal.status, refusal.code, refusal.message)
         return self.session(name)
 

@@ -119,8 +119,8 @@ async def session_gone(request: Request) -> Response:
 
 
 async def inject_failure(request: Request) -> Response:
-    fault = InjectedFailure.model_validate_json(await _body(request))
-    return _json(await _node(request).inject_failure(_name(request), fault))
+    failure = InjectedFailure.model_validate_json(await _body(request))
+    return _json(await _node(request).inject_failure(_name(request), failure))
 
 
 async def end_session(request: Request) -> Response:

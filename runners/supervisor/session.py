@@ -172,11 +172,11 @@ class Session:
         """The processes of its cluster; empty if there is no cluster, or no kernel yet."""
         return self._kernel.sandbox.members if self._kernel and self.state != SessionState.gone else ()
 
-    async def inject_failure(self, fault: InjectedFailure) -> str:
+    async def inject_failure(self, failure: InjectedFailure) -> str:
         """Inject a failure into a process of its cluster; returns PID 1's result. Raises SandboxGone."""
         if not self._kernel:
             raise SandboxGone("there is no kernel")
-        return await self._kernel.sandbox.inject_failure(fault)
+        return await self._kernel.sandbox.inject_failure(failure)
 
     def admit(self) -> None:
         """Start, because there is room. A session that has ended meanwhile does nothing."""

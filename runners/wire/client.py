@@ -123,10 +123,10 @@ class RunnerClient:
                 return SessionInfo.model_validate_json(line)
         raise RunnerUnavailable("the runner did not report the end of a session")
 
-    async def inject_failure(self, session: str, fault: InjectedFailure) -> SessionInfo:
+    async def inject_failure(self, session: str, failure: InjectedFailure) -> SessionInfo:
         """Inject a failure into one process of the session's cluster. Raises RequestRefused if that is not possible."""
         return SessionInfo.model_validate_json(
-            await self._send("POST", f"/sessions/{session}/failures", fault.model_dump_json())
+            await self._send("POST", f"/sessions/{session}/failures", failure.model_dump_json())
         )
 
     async def end(self, session: str) -> None:

@@ -87,7 +87,7 @@ async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(
             both_ask.set()
 
     cookies = [await (await each.value).header_value("set-cookie") for each in (sooner, later)]
-    bound = [re.search("lockstep_handshake=([^;]+)", each or "") for each in cookies]
+    bound = [re.search("lockstep_auth_challenge=([^;]+)", each or "") for each in cookies]
     assert bound[0] is not None
     assert bound[1] is not None
     assert bound[0][1] == bound[1][1]

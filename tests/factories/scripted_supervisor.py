@@ -66,7 +66,7 @@ class ScriptedSupervisor:
         self.restarted: list[str] = []
         self.interrupted: list[str] = []
         self.kept: list[str] = []
-        self.faults: list[tuple[str, InjectedFailure]] = []
+        self.failures: list[tuple[str, InjectedFailure]] = []
         self.health = Health(
             status="ready", max_sessions=4, safeguards=[Safeguard(name="seccomp", in_force=True, detail="on")]
         )
@@ -235,7 +235,7 @@ class ScriptedSupervisor:
         if self.refuse is not None:
             return _json(self.refuse[1], self.refuse[0])
         if request.path_params["id"] in self.sessions:
-            self.faults.append((request.path_params["id"], InjectedFailure.model_validate_json(await request.body())))
+            self.failures.append((request.path_params["id"], InjectedFailure.model_validate_json(await request.body())))
         return await self._session(request)
 
     async def _noted(self, request: Request, notes: list[str]) -> Response:

@@ -15,7 +15,7 @@ from tests.factories.course import LESSON, add_choice
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PANEL = f"/en/session?lesson={LESSON}"
-FAULTS = f"/en/session/failures?lesson={LESSON}&topology=workers:2xgpu:2&keras=3"
+FAILURES = f"/en/session/failures?lesson={LESSON}&topology=workers:2xgpu:2&keras=3"
 MEMBERS = (
     ClusterMember(task="worker 0", state="running", address="127.0.0.1:40001"),
     ClusterMember(task="worker 1", state="paused", address="127.0.0.1:40002"),
@@ -29,7 +29,7 @@ def offering(settings: Settings) -> None:
 
 
 def said(answer: httpx.Response) -> str:
-    """What became of a fault."""
+    """What became of a failure."""
     (words,) = re.findall(r"<span data-key=\"\w*\">(.*)</span>", answer.text)
     return str(words)
 
@@ -66,15 +66,15 @@ async def test_a_fault_reaches_the_session_and_is_said(
 ) -> None:
     name = await cluster(client, supervisor)
 
-    at_once = await client.post(FAULTS, data={"task": "worker 1", "action": "kill", "at_step": ""})
-    later = await client.post(FAULTS, data={"task": "worker 0", "action": "slow", "at_step": "1000"})
-    resumed = await client.post(FAULTS, data={"task": "worker 1", "action": "resume", "at_step": "5"})
+    at_once = await client.post(FAILURES, data={"task": "worker 1", "action": "kill", "at_step": ""})
+    later = await client.post(FAILURES, data={"task": "worker 0", "action": "slow", "at_step": "1000"})
+    resumed = await client.post(FAILURES, data={"task": "worker 1", "action": "resume", "at_step": "5"})
 
     assert said(at_once) == "worker 1 was killed."
     assert said(later) == "worker 0 will be slowed down at step 1,000."
     assert said(resumed) == "worker 1 continues."
     assert at_once.headers["hx-trigger"] == "lockstep:session"
-    assert supervisor.faults == [
+    assert supervisor.failures == [
         (name, InjectedFailure(task="worker 1", action="kill")),
         (name, InjectedFailure(task="worker 0", action="slow", at_step=1000)),
         (name, InjectedFailure(task="worker 1", action="resume")),
@@ -97,7 +97,7 @@ async def test_a_fault_goes_to_the_session_that_the_panel_shows_and_names(
         assert f'data-show-topology="workers:2xgpu:2" data-show-keras="{5 - keras}"' in panel
         (address,) = set(re.findall(r'hx-post="([^"]+/failures[^"]+)"', panel))
         await client.post(html.unescape(address), data={"task": "worker 1", "action": "kill"})
-        assert supervisor.faults[-1] == (name, InjectedFailure(task="worker 1", action="kill"))
+        assert supervisor.failures[-1] == (name, InjectedFailure(task="worker 1", action="kill"))
         (restart,) = re.findall(r'hx-post="([^"]+/restart[^"]+)"', panel)
         await client.post(html.unescape(restart))
         assert supervisor.restarted[-1] == name
@@ -143,9 +143,9 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
         "Slow down now: worker 1",
         "Cancel: worker 1",
     ]
-    answer = await client.post(FAULTS, data={"task": "worker 0", "action": "cancel", "at_step": "1000"})
+    answer = await client.post(FAILURES, data={"task": "worker 0", "action": "cancel", "at_step": "1000"})
     assert said(answer) == "Canceled: worker 0 continues."
-    assert supervisor.faults == [(name, InjectedFailure(task="worker 0", action="cancel"))]
+    assert supervisor.failures == [(name, InjectedFailure(task="worker 0", action="cancel"))]
 
 
 @pytest.mark.usefixtures("offering")
@@ -163,7 +163,7 @@ async def test_a_step_that_never_comes_is_refused_and_now_is_offered_instead(
     name = await cluster(client, supervisor)
     supervisor.refuse = (409, Refusal(code=code, message="it never comes"))
 
-    answer = await client.post(FAULTS, data={"task": "worker 1", "action": "kill", "at_step": "3"})
+    answer = await client.post(FAILURES, data={"task": "worker 1", "action": "kill", "at_step": "3"})
 
     assert words in said(answer)
     assert ('aria-label="Kill now: worker 1"' in answer.text) is now
@@ -171,7 +171,7 @@ async def test_a_step_that_never_comes_is_refused_and_now_is_offered_instead(
     if now:
         (address,) = re.findall(r'hx-post="([^"]+)"', answer.text)
         await client.post(html.unescape(address), data={"task": "worker 1", "action": "kill"})
-        assert supervisor.faults == [(name, InjectedFailure(task="worker 1", action="kill"))]
+        assert supervisor.failures == [(name, InjectedFailure(task="worker 1", action="kill"))]
 
 
 @pytest.mark.usefixtures("offering")
@@ -180,13 +180,13 @@ async def test_a_stranger_takes_nothing_back(
 ) -> None:
     await cluster(client, supervisor)
     await stranger.get(PANEL)
-    theirs = await stranger.post(FAULTS, data={"task": "worker 1", "action": "cancel"})
+    theirs = await stranger.post(FAILURES, data={"task": "worker 1", "action": "cancel"})
     elsewhere = await client.post(
-        FAULTS, data={"task": "worker 1", "action": "cancel"}, headers={"sec-fetch-site": "cross-site"}
+        FAILURES, data={"task": "worker 1", "action": "cancel"}, headers={"sec-fetch-site": "cross-site"}
     )
     assert said(theirs) == "This session no longer exists."
     assert elsewhere.status_code == 403
-    assert not supervisor.faults
+    assert not supervisor.failures
 
 
 @pytest.mark.usefixtures("offering")
@@ -194,7 +194,7 @@ async def test_an_answer_carries_the_state_in_which_it_is_true(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     name = await cluster(client, supervisor)
-    answer = await client.post(FAULTS, data={"task": "worker 1", "action": "pause"})
+    answer = await client.post(FAILURES, data={"task": "worker 1", "action": "pause"})
     (key,) = re.findall(r'<span data-key="(\w+)">', answer.text)
     assert f'data-key="{key}"' in (await client.get(PANEL)).text
     on = (MEMBERS[0], MEMBERS[1].model_copy(update={"state": "running"}))
@@ -210,9 +210,9 @@ async def test_a_refused_fault_is_said_beside_its_button(
     asked = {"task": "worker 1", "action": "kill"}
 
     supervisor.refuse = (409, Refusal(code="has-ended", message="worker 1 has ended; restart it first"))
-    known = await client.post(FAULTS.replace("/en/", "/ko/"), data=asked)
+    known = await client.post(FAILURES.replace("/en/", "/ko/"), data=asked)
     supervisor.refuse = (409, Refusal(code="new-one", message="<b>because</b>"))
-    unknown = await client.post(FAULTS, data=asked)
+    unknown = await client.post(FAILURES, data=asked)
 
     assert (known.status_code, unknown.status_code) == (200, 200)
     assert "다시 시작" in known.text
@@ -237,8 +237,8 @@ async def test_what_is_no_fault_is_refused(
 ) -> None:
     await cluster(client, supervisor)
 
-    assert (await client.post(FAULTS, data=asked)).status_code == 422
-    assert not supervisor.faults
+    assert (await client.post(FAILURES, data=asked)).status_code == 422
+    assert not supervisor.failures
 
 
 @pytest.mark.usefixtures("offering")
@@ -249,12 +249,12 @@ async def test_nobody_does_anything_to_anothers_cluster(
     asked = {"task": "worker 1", "action": "kill"}
 
     await stranger.get(PANEL)
-    theirs = await stranger.post(FAULTS, data=asked)
-    elsewhere = await client.post(FAULTS, data=asked, headers={"sec-fetch-site": "cross-site"})
+    theirs = await stranger.post(FAILURES, data=asked)
+    elsewhere = await client.post(FAILURES, data=asked, headers={"sec-fetch-site": "cross-site"})
 
     assert said(theirs) == "This session no longer exists."
     assert elsewhere.status_code == 403
-    assert not supervisor.faults
+    assert not supervisor.failures
 
 
 @pytest.mark.usefixtures("offering")
@@ -264,6 +264,6 @@ async def test_while_the_runner_is_down_a_fault_says_so(
     await cluster(client, supervisor)
     await supervisor.stop()
 
-    answer = await client.post(FAULTS, data={"task": "worker 1", "action": "kill"})
+    answer = await client.post(FAILURES, data={"task": "worker 1", "action": "kill"})
 
     assert said(answer) == "The runner is starting or cannot be reached. Nothing was changed. Try again in a moment."

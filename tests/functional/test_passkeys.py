@@ -299,7 +299,7 @@ async def test_a_passkey_is_made_for_who_asked_once_and_with_its_owner_seen(
     async with await signed_in_browser(app) as client:
         thief = at_localhost(client)
         for cookie in ada.cookies.jar:
-            if "handshake" in cookie.name:
+            if "auth_challenge" in cookie.name:
                 thief.cookies.set(cookie.name, str(cookie.value), domain="localhost.local")
         assert (await thief.post("/en/settings/security/passkeys", json=answer)).status_code == 422
     assert (await ada.post("/en/settings/security/passkeys", json=answer)).status_code == 410, "it was used up"

@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 
 _SLOT = 64
-_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY = 0, 8, 16, 17, 18, 20, 24, 32, 40
+_STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY = 0, 8, 16, 17, 18, 20, 24, 32, 40
 _NONE = -1
 
 
@@ -129,17 +129,17 @@ class SharedState:
 
     def failure_at(self, task: int) -> int:
         """The step at which a failure is pending for it, or -1."""
-        return int(self._read("q", task, _FAULT_STEP))
+        return int(self._read("q", task, _FAILURE_STEP))
 
     def await_step(self, task: int, step: int, action: FailureAction) -> None:
         """Make ``action`` pending until the task reaches ``step``; replaces an earlier one."""
-        self._write("b", task, _FAULT, action)
-        self._write("q", task, _FAULT_STEP, step)
+        self._write("b", task, _FAILURE, action)
+        self._write("q", task, _FAILURE_STEP, step)
 
     def take_failure(self, task: int) -> FailureAction | None:
         """Take the pending failure away, so that it happens only once."""
-        value, at = int(self._read("b", task, _FAULT)), self.failure_at(task)
-        self._write("q", task, _FAULT_STEP, _NONE)
+        value, at = int(self._read("b", task, _FAILURE)), self.failure_at(task)
+        self._write("q", task, _FAILURE_STEP, _NONE)
         return FailureAction(value) if at != _NONE and 1 <= value <= len(FailureAction) else None
 
     def _count(self, task: int, at: int, by: int = 1) -> int:

@@ -8,11 +8,11 @@ over its control socket, one JSON object per packet:
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
-                          {"op": "fault", "id": N, "task": …, "action": …, "at_step": …}
+                          {"op": "failure", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
                                           after a crash, what Python's faulthandler (or learners' code) wrote
                           {"members": [{…}, …]}    of a cluster, as ``protocol.ClusterMember``, whenever one changes
-                          {"fault": N, "result": …}    its result (``ClusterManager.do``), after the updated members
+                          {"failure": N, "result": …}   its result (``ClusterManager.apply``), after the updated members
                           {"failed": …}   a kernel did not start, and why
                           {"files": N, "left": [[B, I], …]}    bytes in the sandbox's own folders, which live in
                                           memory, and for each what is left there, in bytes and in inodes
@@ -114,10 +114,10 @@ class Init:
                 self._end_all()
             case "usage":
                 self._tell(_usage())
-            case "fault":
-                self._tell({"fault": command["id"], "result": self._fault(command)})
+            case "failure":
+                self._tell({"failure": command["id"], "result": self._inject_failure(command)})
 
-    def _fault(self, command: dict[str, Any]) -> str:
+    def _inject_failure(self, command: dict[str, Any]) -> str:
         if not self._cluster:
             return "nonsense"
         result = self._cluster.apply(command["task"], command["action"], command["at_step"], late=False)

@@ -1,4 +1,4 @@
-"""Which faults are refused, and with which sentence."""
+"""Which failures are refused, and with which sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENDED = (ClusterMember(task="worker 0", state="running"), ClusterMember(task="wo
 
 
 @pytest.mark.parametrize(
-    ("fault", "topology", "members", "code"),
+    ("failure", "topology", "members", "code"),
     [
         (InjectedFailure(task="worker 1", action="kill"), "gpu:4", (), "no-cluster"),
         (InjectedFailure(task="worker 2", action="kill"), "workers:2", RUNNING, "unknown-task"),
@@ -31,9 +31,9 @@ ENDED = (ClusterMember(task="worker 0", state="running"), ClusterMember(task="wo
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    fault: InjectedFailure, topology: str, members: tuple[ClusterMember, ...], code: str
+    failure: InjectedFailure, topology: str, members: tuple[ClusterMember, ...], code: str
 ) -> None:
-    refusal = check_failure(fault, Topology.parse(topology), members)
+    refusal = check_failure(failure, Topology.parse(topology), members)
     assert refusal
     assert refusal.code == code
     assert 400 <= refusal.status < 500

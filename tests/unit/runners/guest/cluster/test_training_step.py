@@ -1,4 +1,4 @@
-"""A fault waits until its process has reached its step."""
+"""A failure waits until its process has reached its step."""
 
 from __future__ import annotations
 
