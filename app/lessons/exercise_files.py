@@ -72,6 +72,7 @@ def load_exercise_files(folder: Path) -> ExerciseFiles:
             mistakes += [_at(path, fault, blocks=False) for fault in faults]
             if not faults:
                 wrong_answers[cell] = (*wrong_answers.get(cell, ()), answer)
+    mistakes += _missing_translations(folder, checks)
     whole = "\0".join(f"{path.name}\0{text}" for path, text in texts.items()) + "".join(map(str, mistakes))
     return ExerciseFiles(checks, translations, wrong_answers, tuple(mistakes), whole)
 
@@ -104,6 +105,14 @@ def _read_wrong_answer(path: Path, text: str) -> tuple[str, WrongAnswer, list[Le
     if issue is not None:
         faults.append(LessonError(issue.line + 1, f"this is not Python: {issue.reason}; correct it"))
     return cell, WrongAnswer(path, diagnosis, code), faults
+
+
+def _missing_translations(folder: Path, checks: ChecksFile) -> Iterator[LessonFileError]:
+    for language in LANGUAGE_CODES:
+        path = folder / f"checks.{language}.toml"
+        if checks.checks and not path.exists() and (folder / f"lesson.{language}.md").is_file():
+            text = f"the file is missing; translate the sentences of {CHECKS_FILE} for lesson.{language}.md"
+            yield LessonFileError(path, 1, text, blocks=False)
 
 
 def _translation_errors(

@@ -366,6 +366,18 @@ def test_a_mistake_in_a_file_of_the_exercises_has_its_line(
     assert any(problem.startswith(f"{where}: ") and words in problem for problem in found), found
 
 
+def test_checks_of_a_translated_lesson_have_to_be_translated(folder: Path) -> None:
+    (folder / "checks.ko.toml").unlink()
+    sentence = "the file is missing; translate the sentences of checks.py for lesson.ko.md"
+    assert problems(folder) == [f"checks.ko.toml:1: {sentence}"]
+    exercise = lesson(folder, "ko").exercises[0].exercise
+    assert exercise is not None
+    assert exercise.checks[0].title == "It is the mean"
+
+    (folder / "lesson.ko.md").unlink()
+    assert problems(folder) == []
+
+
 @pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n", "\x00", "é".encode("latin-1")])
 def test_broken_checks_leave_the_last_good_version_up(folder: Path, text: str | bytes) -> None:
     catalog = read(folder)
