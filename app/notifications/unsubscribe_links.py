@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Depends
 
+from app.accounts.signing import Signer
 from app.db import now
 from app.errors import NotFound
 from app.i18n import N_
@@ -44,12 +42,12 @@ class UnsubscribeTokens:
 
     def __init__(self, *secrets: bytes) -> None:
         """The first secret signs; signatures of all are accepted."""
-        self._secrets = secrets
+        self._signer = Signer(secrets)
 
     def sign(self, wish: UnsubscribeRequest, at: datetime | None = None) -> str:
         """A token made at that time, by default now."""
         said = f"{wish.account_id}.{wish.kind or ALL_KINDS}.{int((at or now()).timestamp()):x}"
-        return f"{said}.{_sign(self._secrets[0], said)}"
+        return f"{said}.{self._signer.sign('unsubscribe', said)}"
 
     def verify(self, token: str) -> UnsubscribeRequest:
         """Verify a token.
@@ -58,9 +56,7 @@ class UnsubscribeTokens:
             InvalidUnsubscribeLink: the signature is wrong, or the token has expired.
         """
         found = _TOKEN.fullmatch(token)
-        said = token.rpartition(".")[0]
-        ours = (hmac.compare_digest(_sign(secret, said), found[4]) for secret in self._secrets if found)
-        if found is None or not any(ours):
+        if found is None or not self._signer.verify(found[4], "unsubscribe", token.rpartition(".")[0]):
             raise InvalidUnsubscribeLink
         if now() - datetime.fromtimestamp(int(found[3], 16), UTC) > LINK_LIFETIME:
             raise InvalidUnsubscribeLink
@@ -69,8 +65,3 @@ class UnsubscribeTokens:
 
 UNSUBSCRIBE_TOKENS = AppKey[UnsubscribeTokens]("unsubscribe_tokens")
 UnsubscribeTokensDep = Annotated[UnsubscribeTokens, Depends(UNSUBSCRIBE_TOKENS.from_request)]
-
-
-def _sign(secret: bytes, said: str) -> str:
-    signed = hmac.digest(secret, f"unsubscribe {said}".encode(), hashlib.sha256)
-    return urlsafe_b64encode(signed).decode().rstrip("=")
