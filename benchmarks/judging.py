@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -96,7 +97,9 @@ def install_nbgrader(folder: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         (packages,) = folder.glob("lib/python3*/site-packages")
         (packages / "ours.pth").write_text(sysconfig.get_path("purelib"))
-        subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", _NBGRADER], check=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "-q"]
+        subprocess.run([*pip, _NBGRADER], check=True)
+        subprocess.run([*pip, "--no-deps", "--ignore-installed", "alembic"], check=True)  # nbgrader starts it by name
         install = [folder / "bin" / "python", "-m", "ipykernel", "install", "--prefix", folder, "--name", "python3"]
         subprocess.run(install, check=True, capture_output=True)
     return program
@@ -129,7 +132,10 @@ class Course:
 
     def _nbgrader(self, *arguments: str) -> None:
         command = [self._program, *arguments, "--ExecutePreprocessor.timeout=600"]
-        subprocess.run(command, cwd=self._folder, env=PLAIN_ENVIRONMENT, check=True, capture_output=True)
+        path = os.pathsep.join((str(self._program.parent), os.environ["PATH"]))
+        done = subprocess.run(command, cwd=self._folder, env=PLAIN_ENVIRONMENT | {"PATH": path}, capture_output=True)
+        if done.returncode:
+            raise SystemExit(done.stderr.decode())
 
     def _write(self, path: Path, answer: str) -> None:
         path.parent.mkdir(parents=True)
