@@ -152,7 +152,7 @@ def _cell(name: str, source: str, *, locked: bool = False, points: int | None = 
     marks: dict[str, Any] = {"grade_id": name, "locked": locked, "schema_version": 3, "cell_type": "code"}
     marks |= {"grade": points is not None, "solution": not locked, "task": False}
     marks |= {} if points is None else {"points": points}
-    cell = {"cell_type": "code", "id": name, "source": source, "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {"cell_type": "code", "id": name, "source": source, "outputs": [], "execution_count": None}
     return cell | {"metadata": {"nbgrader": marks}}
 
 

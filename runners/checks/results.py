@@ -15,7 +15,7 @@ _LONGEST_DETAIL = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class JudgedCheck:
     """The fields of ``runners.wire.protocol.CheckEvent``."""
 
     name: str
@@ -27,14 +27,14 @@ class CheckResult:
     detail: str = ""
 
 
-def run_check(check: DeclaredCheck, work: Work) -> CheckResult:
+def run_check(check: DeclaredCheck, work: Work) -> JudgedCheck:
     """Judge ``work``. An exception that is not about the submission is a fault of the check, with its traceback."""
     try:
         check(work)
     except CheckFailed as e:
-        return CheckResult(check.name, "failed", e.message, e.values, e.got, e.wanted)
+        return JudgedCheck(check.name, "failed", e.message, e.values, e.got, e.wanted)
     except SubmissionFailed as e:
-        return CheckResult(check.name, e.outcome, e.message, e.values)
+        return JudgedCheck(check.name, e.outcome, e.message, e.values)
     except Exception:
-        return CheckResult(check.name, "fault", messages.FAULT, detail=traceback.format_exc()[-_LONGEST_DETAIL:])
-    return CheckResult(check.name, "passed")
+        return JudgedCheck(check.name, "fault", messages.FAULT, detail=traceback.format_exc()[-_LONGEST_DETAIL:])
+    return JudgedCheck(check.name, "passed")

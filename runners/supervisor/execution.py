@@ -18,7 +18,14 @@ from runners.kernels.kernel_pool import MALFORMED_ERRORS, Kernel
 from runners.sandbox.handle import SandboxGone
 from runners.sandbox.usage import UsageWatcher
 from runners.supervisor.fair_share import FairShare
-from runners.supervisor.outcome import FreeSpace, ReportedError, RunEvidence, Verdict, determine_outcome, reached_limit
+from runners.supervisor.outcome import (
+    FreeSpace,
+    ReportedError,
+    RunEnding,
+    RunEvidence,
+    determine_outcome,
+    reached_limit,
+)
 from runners.supervisor.run_log import RunLog
 from runners.wire.exit_status import is_clean_exit
 from runners.wire.protocol import LimitName, Outcome, TracebackFrame
@@ -103,7 +110,7 @@ class Execution:
         self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
         return verdict.outcome
 
-    async def perform(self, kernel: Kernel, usage: UsageWatcher) -> tuple[Verdict, int | None]:
+    async def perform(self, kernel: Kernel, usage: UsageWatcher) -> tuple[RunEnding, int | None]:
         """Run the code in ``kernel`` and record its output, but not its end: that is returned, with the most memory
         that the sandbox held, in bytes, if anybody counts it."""
         self._kernel, group = kernel, kernel.sandbox.group

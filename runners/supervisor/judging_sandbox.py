@@ -15,7 +15,7 @@ from runners.kernels.kernel_pool import Kernel
 from runners.sandbox.handle import SandboxGone
 from runners.sandbox.usage import UsageWatcher
 from runners.supervisor.execution import Execution, Question
-from runners.supervisor.outcome import ReportedError, Verdict
+from runners.supervisor.outcome import ReportedError, RunEnding
 from runners.supervisor.run_log import RunLog
 from runners.supervisor.session import KernelSource
 from runners.wire.protocol import InjectedFailure, KerasVersion, NeededCell, Outcome, Topology
@@ -34,7 +34,7 @@ class JudgementFault(Exception):
 class Answered:
     """What came of one piece of code."""
 
-    verdict: Verdict
+    verdict: RunEnding
     answers: tuple[str | None, ...]
     """Of each process of the machine, in the order of its tasks; one if it is no cluster."""
     error: ReportedError | None

@@ -85,40 +85,40 @@ class RunEvidence:
     """The free space in the session's folders at the end of the run."""
 
 
-class Verdict(NamedTuple):
+class RunEnding(NamedTuple):
     """An outcome, and the limit behind it if there is one."""
 
     outcome: Outcome
     met: LimitName | None = None
 
 
-def determine_outcome(facts: RunEvidence, limits: Limits) -> Verdict:
+def determine_outcome(facts: RunEvidence, limits: Limits) -> RunEnding:
     """Determine the outcome. Facts outweigh the program's own errors."""
     if facts.oom_kills and (facts.exit_status is not None or facts.error):
         return _met("memory")
     if facts.met:
         return _met(facts.met)
     if facts.interrupted:
-        return Verdict(Outcome.interrupted)
+        return RunEnding(Outcome.interrupted)
     if facts.exit_status is not None:
         met = _ENDED_BY.get(facts.exit_status, "processes" if facts.forks_refused else None)
-        return _met(met) if met else Verdict(Outcome.crash)
+        return _met(met) if met else RunEnding(Outcome.crash)
     if facts.error:
         return _of_error(facts.error, facts, limits)
-    return Verdict(Outcome.ok)
+    return RunEnding(Outcome.ok)
 
 
-def _met(name: LimitName) -> Verdict:
-    return Verdict(OUTCOME_BY_LIMIT[name], name)
+def _met(name: LimitName) -> RunEnding:
+    return RunEnding(OUTCOME_BY_LIMIT[name], name)
 
 
-def _of_error(said: ReportedError, facts: RunEvidence, limits: Limits) -> Verdict:
+def _of_error(said: ReportedError, facts: RunEvidence, limits: Limits) -> RunEnding:
     if is_clean_exit(said.name, said.value):
-        return Verdict(Outcome.ok)
+        return RunEnding(Outcome.ok)
     met = _of_system(said, facts) or _of_processes(said, facts)
     if met is None and said.name in _MEMORY_ERRORS and _lacked_memory(said, facts, limits):
         met = "memory"
-    return _met(met) if met else Verdict(Outcome.error)
+    return _met(met) if met else RunEnding(Outcome.error)
 
 
 def _of_system(said: ReportedError, facts: RunEvidence) -> LimitName | None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from runners.checks.declare import DeclaredCheck, checks_of
 from runners.checks.plain_data import NotPlainData, PlainData, decode, encode
-from runners.checks.results import CheckResult, run_check
+from runners.checks.results import JudgedCheck, run_check
 from runners.checks.work import Graph, JudgingFailed, SubmissionFailed, Work
 from runners.guest.reporting import publisher
 from runners.wire import check_messages as messages
@@ -37,7 +37,7 @@ _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)
 
 _requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 _answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-_results: list[CheckResult] = []
+_results: list[JudgedCheck] = []
 
 
 def begin(task: str) -> None:
@@ -73,7 +73,7 @@ def _judge(checks: list[DeclaredCheck], work: Work, reached: bool) -> None:
         if reached:
             _results.append(run_check(check, work))
         else:
-            _results.append(CheckResult(check.name, "not-reached", messages.NOT_REACHED))
+            _results.append(JudgedCheck(check.name, "not-reached", messages.NOT_REACHED))
     _requests.put(None)
 
 

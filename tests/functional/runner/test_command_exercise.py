@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def lessons(tmp_path: Path) -> Path:
 
 
 async def judge(node: RealSupervisor, lessons: Path, *arguments: str, code: str = SOLUTION) -> CompletedCommand:
-    settings = {"lessons_dir": lessons, "runner_socket": node.socket, "data_dir": lessons}
+    settings: dict[str, Any] = {"lessons_dir": lessons, "runner_socket": node.socket, "data_dir": lessons}
     return await lockstep("exercise", "judge", *arguments, typed=code.encode(), **settings)
 
 

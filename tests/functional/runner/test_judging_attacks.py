@@ -78,7 +78,7 @@ CHEATS = {
         import runners.checks.compare as compare, runners.checks.results as results
         import runners.guest.judging.judge as judge
         compare.close = compare.equal = compare._compare = lambda *_, **__: None
-        results.run_check = judge.run_check = lambda check, work: results.CheckResult(check.name, "passed")
+        results.run_check = judge.run_check = lambda check, work: results.JudgedCheck(check.name, "passed")
         def scaled(x): return 1.0
     """,
     "a forged verdict from the cell": FORGED + f"    forge({PASSED!r})\n    def scaled(x): return 1.0",
