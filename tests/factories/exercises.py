@@ -16,6 +16,8 @@ SECRETS = (
     "it prints {number}",
     "expected-of-the-solution",
     "only-wrong-answers-say-this",
+    "This is the sum, not the mean",
+    "합계입니다",
 )
 """What no page, export, or search result may hold before the learner may see it."""
 
