@@ -97,10 +97,11 @@ def install_nbgrader(folder: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         (packages,) = folder.glob("lib/python3*/site-packages")
         (packages / "ours.pth").write_text(sysconfig.get_path("purelib"))
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "-q"]
+        python = str(folder / "bin" / "python")
+        pip = [python, "-m", "pip", "install", "-q"]
         subprocess.run([*pip, _NBGRADER], check=True)
         subprocess.run([*pip, "--no-deps", "--ignore-installed", "alembic"], check=True)  # nbgrader starts it by name
-        install = [folder / "bin" / "python", "-m", "ipykernel", "install", "--prefix", folder, "--name", "python3"]
+        install = [python, "-m", "ipykernel", "install", "--prefix", str(folder), "--name", "python3"]
         subprocess.run(install, check=True, capture_output=True)
     return program
 
@@ -131,7 +132,7 @@ class Course:
         return took
 
     def _nbgrader(self, *arguments: str) -> None:
-        command = [self._program, *arguments, "--ExecutePreprocessor.timeout=600"]
+        command = [str(self._program), *arguments, "--ExecutePreprocessor.timeout=600"]
         path = os.pathsep.join((str(self._program.parent), os.environ["PATH"]))
         done = subprocess.run(command, cwd=self._folder, env=PLAIN_ENVIRONMENT | {"PATH": path}, capture_output=True)
         if done.returncode:
