@@ -43,7 +43,7 @@ class ExerciseRecorder:
             message = words.get(event.message) or check_sentence(event.message)
         if event.outcome == FAULT:
             key = hashlib.sha256(f"{run.lesson}\n{run.cell}\n{event.name}\n{event.detail}".encode()).hexdigest()
-            text = f"{event.name}\n\n{event.message}\n\n{event.detail}"
+            text = f"The check “{event.name}” failed on its own.\n\n{event.detail}"
             await record_check_failure(session, run.lesson, run.cell, text, key)
             with i18n.use_language(run.language):
                 message = check_sentence(check_messages.FAULT)

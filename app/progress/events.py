@@ -13,7 +13,8 @@ from datetime import datetime
 from app.progress import code_analysis
 from runners.wire.protocol import Topology
 
-CELL_XP = 10
+CELL_XP = 2
+"""Running a lesson's code is worth little: most XP comes from passed checks."""
 PREDICTION_XP = 5
 QUIZ_XP = 5
 TOPOLOGY_XP = 5

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.accessibility import assert_accessible_everywhere
+from tests.browser.accessibility import assert_accessible_everywhere, assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
@@ -172,6 +172,40 @@ async def test_an_exercise_is_done_by_keyboard_alone(hall: VisitorFactory) -> No
     await page.keyboard.press("Alt+Enter")
     await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
     await expect(exercise.editor).to_be_focused()
+
+
+async def test_a_page_that_is_reloaded_goes_on_showing_the_judgement(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    exercise = Exercise(page)
+    await exercise.write(f"import time\n\ntime.sleep(4)\n{RIGHT}")
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await expect(exercise.panel.get_by_role("button", name="Stop checking")).to_be_visible()
+    await expect(exercise.line).to_have_text("Checking")
+
+    await page.reload()
+
+    await expect(exercise.line).to_have_text("Checking")
+    await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
+
+
+async def test_a_check_that_is_stopped_is_no_try(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    exercise = Exercise(page)
+    await exercise.write("import time\n\ntime.sleep(15)")
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await exercise.panel.get_by_role("button", name="Stop checking").click()
+
+    await expect(exercise.line).to_have_text("The check did not finish. It does not count as a try.", timeout=60_000)
+    await expect(exercise.panel).to_contain_text("after 3 more failed tries")
+
+
+async def test_checks_in_chinese_speak_chinese_around_an_untranslated_lesson(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=360, height=800)).open("/zh/courses/course/one")
+    exercise = Exercise(page)
+    await exercise.panel.get_by_role("button", name="检查", exact=True).click()
+
+    await expect(exercise.line).to_have_text("2 项检查中通过 1 项", timeout=60_000)
+    await assert_fits(page)
 
 
 async def test_checks_in_korean_speak_korean(hall: VisitorFactory) -> None:

@@ -170,6 +170,8 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
             "stage": "completed",
             "cells_done": 2,
             "cells": 2,
+            "exercises_done": 0,
+            "exercises": 0,
             "end_reached": True,
             "anchor": "cell-alone",
         }
@@ -256,7 +258,8 @@ async def test_the_header_knows_all_figures(
         nobody = await summary.header(session, None)
         views = await summary.achievements(session, learner)
 
-    assert (header.level.xp, header.level.number, header.level.missing) == (50, 0, 50)
+    xp = 2 * CELL_XP + 2 * TOPOLOGY_XP + 20
+    assert (header.level.xp, header.level.number, header.level.missing) == (xp, 0, 100 - xp)
     assert (header.lessons_done, header.lessons, header.percent) == (0, 1, 0)
     assert (header.achievements_done, header.achievements) == (1, 2)
     assert header.streak.days == 1

@@ -26,7 +26,7 @@ export class Cell implements RunListener {
   readonly name: string;
   readonly title: string;
   readonly original: string;
-  /** Whether the lesson expects this cell to end with an error. */
+  /** Whether the lesson expects this cell to end with an error, as a starter may. */
   readonly mayFail: boolean;
   /** Called on Shift+Enter, to go to the next cell. */
   onward: () => void = () => undefined;

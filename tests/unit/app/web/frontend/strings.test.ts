@@ -15,7 +15,7 @@ const island = new Set(
   ),
 );
 
-/** Keys made at run time: one for each outcome, one for a session that failed, and for each limit a run can meet. */
+/** Keys made at run time: one for each outcome of a run and of a check, one for a session that failed, and for each limit a run can meet. */
 const OUTCOMES = [
   "ok",
   "error",
@@ -37,6 +37,9 @@ const protocol = readFileSync("runners/wire/protocol.py", "utf8");
 const LIMITS = [.../LimitName = Literal\[([^\]]*)\]/.exec(protocol)![1]!.matchAll(/"(\w+)"/g)]
   .map(([, name]) => name as string)
   .filter((name) => !OF_REFUSALS.includes(name));
+const CHECK_OUTCOMES = [.../CheckOutcome = Literal\[([^\]]*)\]/.exec(protocol)![1]!.matchAll(/"([a-z-]+)"/g)].map(
+  ([, name]) => name as string,
+);
 const REASONS = [...readFileSync("runners/supervisor/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(
   ([, reason]) => reason as string,
 );
@@ -50,6 +53,7 @@ test("every sentence the script says is on the page, and nothing else is", () =>
     }
   }
   for (const outcome of OUTCOMES) said.add(`outcome.${outcome}`);
+  for (const outcome of CHECK_OUTCOMES) said.add(`check.${outcome}`);
   for (const limit of LIMITS) said.add(`limit.${limit}`).add(`advice.${limit}`);
   for (const reason of [...REASONS, "internal"]) said.add(`failure.${reason}`);
   for (const key of OTHERS) said.add(key);

@@ -204,3 +204,20 @@ test("a notice is said again once something else was said in its lane", () => {
   assert.equal(transcript.items.filter((item) => item.kind === "notice").length, 4);
   assert.ok(!transcript.text().includes("times"));
 });
+
+test("what checks said is kept apart from the output, each once", () => {
+  const check: RunEvent = {
+    kind: "check",
+    seq: 2,
+    at_ms: 2,
+    name: "It is the mean",
+    outcome: "failed",
+    message: "It is {factor} times too large.",
+    values: { factor: "4" },
+    got: "4",
+    wanted: null,
+  };
+  const transcript = after(text(1, "printed\n"), check, check);
+  assert.deepEqual(transcript.checks, [check]);
+  assert.equal(transcript.text(), "printed\n");
+});
