@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,7 @@ def test_lockstep_installs_the_kernel_that_a_lesson_names(path: Path) -> None:
 def test_what_jupyterlab_writes_into_cells_and_metadata_is_no_mistake(tmp_path: Path) -> None:
     course = tmp_path / "course"
     lesson = course / "mirrored-strategy" / "lesson.md"
-    lesson.parent.mkdir(parents=True)
-    lesson.write_bytes((ROOT / "distributed-tensorflow" / lesson.parent.name / lesson.name).read_bytes())
+    shutil.copytree(ROOT / "distributed-tensorflow" / lesson.parent.name, lesson.parent)
     (course / "course.toml").write_text(
         'title.en = "One"\nsummary.en = "One."\n'
         '[[modules]]\nslug = "all"\ntitle.en = "All"\nlessons = ["mirrored-strategy"]\n'
