@@ -1,0 +1,159 @@
+"""Checks of "Scaling the loss": what two replicas compute equals what one large batch gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runners.checks import Work, check, close, equal, fail
+
+
+def random_shares(rng, sizes):
+    """Random examples, cut into shares of these sizes."""
+    return [rng.normal(1.5, 1.0, size=size).astype("float32") for size in sizes]
+
+
+def compare_step(work, sizes, strength=0.0):
+    """Take one step with hidden examples, and compare it with that of one device."""
+    weight = float(work.rng.uniform(0.5, 1.5))
+    rate = float(work.rng.uniform(0.01, 0.05))
+    shares = random_shares(work.rng, sizes)
+    whole = np.concatenate(shares)
+    slopes = [2 * share * (weight * share - 1.0) for share in shares]
+    mean = np.concatenate(slopes).mean()
+    local_means = sum(slope.mean() for slope in slopes)
+    penalty = 2 * strength * weight
+
+    def stepped(gradient):
+        return np.float32(weight - rate * gradient)
+
+    close(
+        work.call("one_step", weight, shares, rate, strength),
+        work.reference("one_step", weight, [whole], rate, strength, topology="cpu"),
+        mistakes={
+            "Each replica divides by the size of its own share, so the sum is too large.": stepped(
+                local_means + penalty
+            ),
+            "Each share counts the same, however many examples it has.": stepped(local_means / len(shares) + penalty),
+            "The losses are added up, but not divided by the global batch size.": stepped(
+                sum(slope.sum() for slope in slopes) + penalty
+            ),
+            "The loss is divided twice: by the global batch size and by the number of replicas.": stepped(
+                mean / len(shares) + penalty
+            ),
+            "The penalty counts once for each replica.": stepped(mean + len(shares) * penalty),
+            "The loss leaves the penalty out.": stepped(mean),
+        },
+    )
+
+
+@check(
+    "divide-the-loss",
+    "One step equals one large batch",
+    xp=10,
+    hints=["The gradients of the replicas are added up. By what must each replica divide, so that the sum is a mean?"],
+)
+def equal_shares(work: Work) -> None:
+    compare_step(work, [int(work.rng.integers(3, 9))] * 2)
+
+
+@check(
+    "divide-the-loss",
+    "Shares of different sizes",
+    xp=10,
+    hints=["`compute_average_loss` guesses the global batch size unless you give it."],
+)
+def different_shares(work: Work) -> None:
+    small = int(work.rng.integers(1, 4))
+    compare_step(work, [small + int(work.rng.integers(3, 9)), small])
+
+
+@check(
+    "divide-the-loss",
+    "The penalty counts once",
+    xp=10,
+    hints=["Both replicas compute the same penalty, and both add it. This lesson has a function for that."],
+)
+def penalty_once(work: Work) -> None:
+    compare_step(work, [int(work.rng.integers(3, 9))] * 2, float(work.rng.uniform(0.5, 2.0)))
+
+
+@check("divide-the-loss", "The loss of one share", xp=5)
+def one_share(work: Work) -> None:
+    losses = work.rng.uniform(0.0, 3.0, size=int(work.rng.integers(2, 9))).astype("float32")
+    global_batch = len(losses) + int(work.rng.integers(1, 9))
+    close(
+        work.call("loss_of", losses, np.float32(0.0), global_batch),
+        losses.sum() / global_batch,
+        mistakes={"loss_of divides by the size of the share.": losses.mean()},
+    )
+
+
+def weighted_batch(work, sizes):
+    """Hidden losses and weights in shares of these sizes, and the parts of the right answer."""
+    losses = random_shares(work.rng, sizes)
+    weights = [work.rng.uniform(0.1, 3.0, size=size).astype("float32") for size in sizes]
+    total = np.concatenate(weights).sum()
+    return losses, weights, [(w * loss).sum() / total for w, loss in zip(weights, losses, strict=True)]
+
+
+def parts_of(work: Work, losses: list[np.ndarray], weights: list[np.ndarray]) -> list[float]:
+    """What each of the two replicas contributes."""
+    parts = work.call("weighted_parts", losses, weights)
+    if not isinstance(parts, (list, tuple)) or any(
+        not isinstance(part, (float, np.floating, np.ndarray)) or np.shape(part) != () for part in parts
+    ):
+        fail("weighted_part has to return one number for each replica.")
+    return [float(part) for part in parts]
+
+
+@check(
+    "weighted-mean",
+    "The parts add up to the weighted mean",
+    xp=15,
+    hints=[
+        "What is the denominator of the formula, and can one replica compute it alone?",
+        "`tf.distribute.get_replica_context().all_reduce` adds up a number over all replicas.",
+    ],
+)
+def parts_add_up(work: Work) -> None:
+    small = int(work.rng.integers(1, 4))
+    losses, weights, _ = weighted_batch(work, [small + int(work.rng.integers(3, 9)), small])
+    whole = [np.concatenate(losses)], [np.concatenate(weights)]
+    products = np.concatenate([w * loss for w, loss in zip(weights, losses, strict=True)])
+    local = sum((w * loss).sum() / w.sum() for w, loss in zip(weights, losses, strict=True))
+    close(
+        sum(parts_of(work, losses, weights)),
+        float(sum(work.reference("weighted_parts", *whole, topology="cpu"))),
+        mistakes={
+            "Each replica divides by the sum of its own weights, so the sum is too large.": local,
+            "This is the mean of the replicas' weighted means: a small share counts as much as a large one.": local / 2,
+            "The weighted losses are divided by the number of examples, not by the sum of weights.": products.mean(),
+            "Each replica returns the whole weighted mean, and the sum holds it twice.": 2
+            * products.sum()
+            / np.concatenate(weights).sum(),
+        },
+    )
+
+
+@check("weighted-mean", "Each replica contributes its own examples", xp=10)
+def own_part(work: Work) -> None:
+    losses, weights, parts = weighted_batch(work, [int(work.rng.integers(2, 9)), int(work.rng.integers(2, 9))])
+    got = parts_of(work, losses, weights)
+    close(
+        got,
+        parts,
+        mistakes={
+            "The sum is right, but all replicas return the same: each has to return the part of its own examples.": (
+                [sum(parts) / 2] * 2
+            ),
+            "Each replica returns the whole weighted mean.": [sum(parts)] * 2,
+        },
+    )
+
+
+@check("weighted-mean", "A replica without examples", xp=5, hints=["0 / 0 is not a number. Which sum is never 0?"])
+def empty_share(work: Work) -> None:
+    losses, weights, parts = weighted_batch(work, [int(work.rng.integers(2, 9)), 0])
+    got = parts_of(work, losses, weights)
+    equal(bool(np.isfinite(got).all()), True, mistakes={"A replica without examples returns nan.": False})
+    close(got, parts)
