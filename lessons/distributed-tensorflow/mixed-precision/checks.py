@@ -1,0 +1,116 @@
+"""Checks of "Mixed precision": a scale that fits float16, and one verdict for all replicas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runners.checks import Work, check, close, equal
+
+
+def hidden_gradients(rng, size_of_largest):
+    """Arrays of random shapes whose largest number, by its absolute value, is given; mostly a negative one."""
+    arrays = [
+        rng.uniform(-1, 0.2, size=rng.integers(1, 6, size=int(rng.integers(1, 4))))
+        for _ in range(int(rng.integers(2, 5)))
+    ]
+    arrays[int(rng.integers(len(arrays)))].flat[0] = -1.5
+    return [(array / 1.5 * size_of_largest).astype("float32") for array in arrays]
+
+
+def compare_scale(work, exponent):
+    largest = float(work.rng.uniform(1.1, 1.9) * 2.0**exponent)
+    gradients = hidden_gradients(work.rng, largest)
+    want = 2.0 ** np.floor(np.log2(65504 / largest))
+    signed = max(float(gradient.max()) for gradient in gradients)
+    mistakes = {
+        "This scale is twice too large: a gradient becomes infinite.": 2 * want,
+        "There is room for a larger scale: even the double would not overflow.": want / 2,
+        "This is not a power of two.": 65504 / largest,
+    }
+    if signed > 0:
+        mistakes["Negative gradients overflow, too."] = 2.0 ** np.floor(np.log2(65504 / signed))
+    got = float(work.call("largest_scale", gradients))
+    equal(got, float(want), mistakes={text: float(value) for text, value in mistakes.items() if value != want})
+
+
+@check(
+    "largest-scale",
+    "Small gradients",
+    xp=10,
+    hints=["Which single number among all gradients decides?", "`float16` ends at 65,504."],
+)
+def small(work: Work) -> None:
+    for _ in range(4):
+        compare_scale(work, int(work.rng.integers(-30, 0)))
+
+
+@check("largest-scale", "Large gradients", xp=5, hints=["A power of two can have a negative exponent."])
+def large(work: Work) -> None:
+    for _ in range(3):
+        compare_scale(work, int(work.rng.integers(17, 30)))
+
+
+def hidden_shares(work: Work) -> None:
+    """A scale, and the scaled gradients of two replicas; without the scale they do not fit into float16."""
+    scale = float(2.0 ** work.rng.integers(12, 16))
+    size = int(work.rng.integers(3, 9))
+    return [work.rng.uniform(1e-4, 4e-4, size=size).astype("float16") for _ in range(2)], scale
+
+
+@check(
+    "one-verdict",
+    "Finite gradients are unscaled and added up",
+    xp=10,
+    hints=["What is 0.0002 / 32768 in `float16`?"],
+)
+def finite(work: Work) -> None:
+    shares, scale = hidden_shares(work)
+    sums, verdicts = work.call("agree", shares, scale)
+    equal(list(verdicts), [True, True])
+    want = (shares[0].astype("float32") + shares[1].astype("float32")) / np.float32(scale)
+    halves = [(share / np.float16(scale)).astype("float32") for share in shares]
+    for index, got in enumerate(sums):
+        # Compared after multiplying with the scale: a tolerance needs numbers near 1.
+        close(
+            np.asarray(got) * scale * 1e4,
+            want * scale * 1e4,
+            mistakes={
+                "The division happens in float16, and small gradients become zero.": (halves[0] + halves[1])
+                * scale
+                * 1e4,
+                "The gradients are not divided by the scale.": want * scale**2 * 1e4,
+                "This is the gradient of one replica, not the sum.": shares[index].astype("float32") * 1e4,
+                "The gradients are averaged, not added up.": want / 2 * scale * 1e4,
+            },
+        )
+        equal(str(np.asarray(got).dtype), "float32", mistakes={"The sum is in float16.": "float16"})
+
+
+@check(
+    "one-verdict",
+    "One overflow stops both replicas",
+    xp=15,
+    hints=[
+        "What does replica 0 know of the gradients of replica 1?",
+        "An all-reduce adds numbers. Which number can each replica bring?",
+    ],
+)
+def overflow(work: Work) -> None:
+    for bad in (np.inf, -np.inf, np.nan):
+        shares, scale = hidden_shares(work)
+        shares[int(work.rng.integers(2))][int(work.rng.integers(3))] = bad
+        sums, verdicts = work.call("agree", shares, scale)
+        equal(
+            sorted(bool(verdict) for verdict in verdicts),
+            [False, False],
+            mistakes={
+                "The replica without an overflow says that the step counts: the two have not agreed.": [False, True],
+                "Both replicas say that the step counts.": [True, True],
+            },
+        )
+        for got in sums:
+            equal(
+                bool(np.any(got)),
+                False,
+                mistakes={"A step that does not count has to return zeros on every replica.": True},
+            )
