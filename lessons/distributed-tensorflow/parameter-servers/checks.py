@@ -1,0 +1,103 @@
+"""Checks of "Parameter servers": old gradients, and updates that must not get lost."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+import numpy as np
+
+from runners.checks import Work, check, close, fail
+
+
+def limit(curvature: float, age: int) -> float:
+    return 2 * math.sin(math.pi / (2 * (2 * age + 1))) / curvature
+
+
+@check("largest-rate", "One worker", xp=5, hints=["How old is the gradient of somebody who works alone?"])
+def alone(work: Work) -> None:
+    for _ in range(3):
+        curvature = float(work.rng.uniform(0.2, 9.0))
+        close(
+            work.call("largest_rate", curvature, 1),
+            2 / curvature,
+            mistakes={
+                "The steeper the loss, the smaller the rate: the curvature is missing.": 2.0,
+                "The gradient of a single worker is fresh: its age is 0.": limit(curvature, 1),
+            },
+        )
+
+
+@check("largest-rate", "Several workers", xp=10, hints=["The lesson has the formula, for a curvature of 1."])
+def several(work: Work) -> None:
+    for _ in range(3):
+        curvature, workers = float(work.rng.uniform(0.2, 9.0)), int(work.rng.integers(2, 40))
+        close(
+            work.call("largest_rate", curvature, workers),
+            limit(curvature, workers - 1),
+            mistakes={
+                "The steeper the loss, the smaller the rate: the curvature is missing.": limit(1.0, workers - 1),
+                "The gradient is as old as the number of the other workers, one less than there are.": limit(
+                    curvature, workers
+                ),
+                "This is the limit for fresh gradients.": 2 / curvature,
+                "The limit does not simply fall with the number of workers.": 2 / curvature / workers,
+            },
+        )
+
+
+@check(
+    "add-without-loss",
+    "The total and the squares are right",
+    xp=15,
+    hints=[
+        "Two workers that read the same total both write their own sum.",
+        "`coordinator.fetch` takes a list of promises.",
+    ],
+)
+def right_total(work: Work) -> None:
+    numbers = [float(number) for number in work.rng.integers(1, 100, size=int(work.rng.integers(90, 130)))]
+    got = work.call("add_up", numbers)
+    if not isinstance(got, (list, tuple)) or len(got) != 2:
+        fail("add_up has to return two things: the total and the squares.")
+    total, squares = got
+    if (
+        isinstance(total, (float, np.floating, np.ndarray))
+        and np.shape(total) == ()
+        and 0 <= float(total) < sum(numbers)
+    ):
+        fail(
+            "The total is {got}, and the numbers add up to {wanted}: updates got lost, or not all steps were done.",
+            got=float(total),
+            wanted=sum(numbers),
+        )
+    close(total, np.float32(sum(numbers)))
+    close(
+        squares,
+        [number * number for number in numbers],
+        mistakes={
+            "The squares are missing: fetch the promises.": [],
+            "These are the numbers, not their squares.": numbers,
+        },
+    )
+
+
+@check(
+    "add-without-loss",
+    "Nobody waits in the loop",
+    xp=10,
+    hints=["A `fetch` after each `schedule` makes two workers as fast as one."],
+)
+def no_waiting(work: Work) -> None:
+    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+    for loop in ast.walk(work.tree):
+        if not isinstance(loop, loops):
+            continue
+        called = {
+            node.func.attr
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        if "schedule" in called and called & {"fetch", "join", "done"}:
+            fail("The loop that hands out the steps waits for each of them: fetch and join after it.")
+    right_total.function(work)
