@@ -1,0 +1,101 @@
+"""Checks of "TPUStrategy": shapes that stand still, and one compilation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runners.checks import Work, check, close, equal, fail
+
+REPLICAS = 8
+
+
+def pair(value: object, name: str) -> tuple[object, object]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        fail("{name} has to return two things.", name=name)
+    return value[0], value[1]
+
+
+def hidden_values(work: Work) -> tuple[np.ndarray, int]:
+    """Values far from 0, and a batch size that does not divide their number."""
+    batch = REPLICAS * int(work.rng.integers(1, 4))
+    count = 2 * batch + int(work.rng.integers(1, batch))
+    return work.rng.uniform(1, 5, size=count).astype("float32"), batch
+
+
+@check(
+    "pad-the-batch",
+    "The data set promises its shapes",
+    xp=10,
+    hints=["`tf.pad` cannot know the size that comes out; `tf.ensure_shape` states it."],
+)
+def static_shapes(work: Work) -> None:
+    values, batch = hidden_values(work)
+    equal(
+        work.call("promised", values, batch),
+        [[batch], [batch]],
+        mistakes={
+            "The size of a batch is not known before it comes: state it with tf.ensure_shape.": [[None], [None]],
+            "The values have a fixed size, but the weights have not.": [[batch], [None]],
+            "The weights have a fixed size, but the values have not.": [[None], [batch]],
+        },
+    )
+
+
+@check(
+    "pad-the-batch",
+    "The mean is that of all examples",
+    xp=15,
+    hints=["What is the weight of a number that was only filled in?"],
+)
+def exact_mean(work: Work) -> None:
+    values, batch = hidden_values(work)
+    count = len(values)
+    filled = -(-count // batch) * batch
+    mean, counted = pair(work.call("mean_of", values, batch), "mean_of")
+    full = count // batch * batch
+    equal(
+        counted,
+        float(count),
+        mistakes={
+            "What was filled in is counted, too: count by the weights.": float(filled),
+            "The last, short batch is missing.": float(full),
+        },
+    )
+    close(mean, float(values.mean(dtype="float64")), rtol=1e-3)
+
+
+def descended(start: float, rates: list[float], factor: float = 1.0) -> float:
+    for rate in rates:
+        start -= factor * rate * start
+    return start
+
+
+@check("compile-once", "The weight is right", xp=5)
+def right_weight(work: Work) -> None:
+    start = float(work.rng.uniform(1, 3))
+    rates = [float(rate) for rate in work.rng.uniform(0.01, 0.1, size=int(work.rng.integers(4, 8)))]
+    weight, _ = pair(work.call("descend", start, rates), "descend")
+    close(
+        weight,
+        descended(start, rates),
+        rtol=1e-3,
+        mistakes={
+            "Every step has the first rate: it has become a constant of the program.": descended(
+                start, [rates[0]] * len(rates)
+            ),
+            "Every step has the last rate.": descended(start, [rates[-1]] * len(rates)),
+            "The gradient counts once for each replica.": descended(start, rates, factor=REPLICAS),
+        },
+    )
+
+
+@check(
+    "compile-once",
+    "One compilation for all rates",
+    xp=15,
+    hints=["Is the rate a part of the program, or an input of it?"],
+)
+def one_compilation(work: Work) -> None:
+    rates = [float(rate) for rate in work.rng.uniform(0.01, 0.1, size=int(work.rng.integers(4, 8)))]
+    _, traces = pair(work.call("descend", float(work.rng.uniform(1, 3)), rates), "descend")
+    equal(traces, 1, mistakes={"The step is compiled again for every new rate.": len(rates)})
