@@ -28,10 +28,10 @@ from app.lessons.model import Cell, Lesson
 from app.progress.service import ProgressService
 from app.runs import event_log
 from app.runs.awards import RunAwards
-from app.runs.errors import RunnerOffline, refusal_error
+from app.runs.errors import CellNotFound, RunnerOffline, refusal_error
 from app.runs.follower_pool import FollowerPool
 from app.runs.ip_limits import AddressLimiter
-from app.runs.judgements import RunHook, RunRequests
+from app.runs.judgements import ExerciseGone, RunHook, RunRequests
 from app.runs.machines import Machine
 from app.runs.models import Run
 from app.runs.queue_position import QueuePosition, position_of_run
@@ -129,6 +129,9 @@ class RunDispatcher:
                 raise refusal_error(e.status, e.refusal) from e
             await self._call_back(run)
             raise RunnerOffline from e
+        except ExerciseGone as e:  # the lesson has changed since the request began
+            await self._withdraw(run)
+            raise CellNotFound(cell=run.cell) from e
         await self._note_submitted(run)
         self.followers.watch(run.id, owner.network)
         return run, position_of_run(run, accepted.session, accepted.ahead)

@@ -12,16 +12,19 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select
 
+from app.db import Database
 from app.exercises.models import Submission
 from app.feedback.models import ProblemReport
 from app.main import create_app
 from app.progress.models import LedgerEntry
+from app.runs import event_log, judgements
 from app.runs.models import Run, RunEvent
 from app.settings import Settings
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
 from tests.factories.judged_lesson import CHECKS_SOURCE, DIAGNOSIS, FACTOR, SHAPE, SOLUTION, add_exercise
 from tests.factories.scripted_supervisor import ScriptedRun, ScriptedSupervisor
+from tests.factories.stored_runs import store_run
 
 PANEL = "/en/courses/small/first/exercises/double"
 MINE = "def double(x):\n    return x + x"
@@ -251,6 +254,38 @@ async def test_a_judgement_goes_on_when_the_web_process_restarts(
         await judge(supervisor, run["id"], (FACTOR, "passed"), (SHAPE, "passed"))
         await ended(client, run["id"])
         assert await verdict(again, run["id"]) == "passed"
+
+
+async def test_a_submission_for_an_exercise_that_is_gone_is_lost(
+    settings: Settings, supervisor: ScriptedSupervisor
+) -> None:
+    app = create_app(settings)  # its lesson has no exercise
+    db = Database(settings.database)
+    run_id = await store_run(db, cell="double", judgement=True)
+    async with db.writing() as session:
+        session.add(Submission(run_id=run_id, idempotency_key="k", results="[]", lesson_digest="d"))
+    await db.close()
+
+    async with app.router.lifespan_context(app), asyncio.timeout(20):
+        with app.state.bus.subscribe(event_log.run_topic(run_id)) as stored:
+            while await verdict(app, run_id) is None:
+                await stored.wait(0.1)
+
+        assert await verdict(app, run_id) == "lost"
+    assert run_id not in supervisor.runs
+
+
+async def test_an_exercise_that_goes_while_it_is_submitted_leaves_no_try(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_lesson: object, _cell: object) -> None:
+        raise judgements.ExerciseGone
+
+    monkeypatch.setattr(judgements, "judgement_of", gone)
+
+    assert (await submit(client)).status_code == 404
+    async with app.state.db.session() as session:
+        assert await session.scalar(select(func.count()).select_from(Submission)) == 0
 
 
 async def test_a_check_that_fails_itself_costs_nothing_and_reaches_the_instructors_alone(
