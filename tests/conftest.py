@@ -1,4 +1,4 @@
-"""What most tests of the application stand on: a course, a database, a scripted supervisor, a client."""
+"""The fixtures of most tests of the application: a course, a database, a scripted supervisor, a client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CHEAP_HASH = PasswordHasher.from_parameters(CHEAPEST).hash("the password of no 
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_from_outside() -> Iterator[None]:
-    """Commands print the same on a terminal, in a pipe, and in CI, and no setting of the caller reaches a test."""
+    """Make commands print the same on a terminal, in a pipe, and in CI, and hide the caller's settings from tests."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name in list(os.environ):
             setting = name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")
@@ -62,7 +62,7 @@ def _nothing_from_outside() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
-    """Whoever sets logging up writes to the standard error of that test, which is closed when it ends."""
+    """Reset logging: a test that sets it up writes to a standard error that is closed when the test ends."""
     config, root = structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -73,7 +73,7 @@ def _log_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def password_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passwords in microseconds; the product's parameters take 0.2 s of CPU. Their own tests override this."""
+    """Hash passwords in microseconds; the product's parameters take 0.2 s of CPU. Tests of hashing override this."""
     monkeypatch.setattr(passwords, "PARAMETERS", CHEAPEST)
     monkeypatch.setattr(passwords, "DUMMY_HASH", _CHEAP_HASH)
 
@@ -88,7 +88,7 @@ def second_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SecondSess
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with every table, to be copied."""
+    """A SQLite file with every table, as a template."""
     path = tmp_path_factory.mktemp("database") / "lockstep.db"
 
     async def make() -> None:
@@ -102,7 +102,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_postgresql() -> Iterator[str]:
-    """The URL of a database of this process on PostgreSQL, with every table."""
+    """This process's PostgreSQL database with every table."""
 
     async def make(url: str) -> None:
         db = Database(url)
@@ -116,14 +116,14 @@ def migrated_postgresql() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def unmigrated_postgresql() -> Iterator[str]:
-    """The URL of another database of this process on PostgreSQL."""
+    """Another PostgreSQL database of this process."""
     with postgresql_database() as url:
         yield url
 
 
 @pytest.fixture(params=BACKENDS)
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database of each kind without a table, for tests of migrations."""
+    """An empty database of each kind, for tests of migrations."""
     if request.param == "sqlite":
         return f"sqlite+aiosqlite:///{tmp_path / 'empty' / 'lockstep.db'}"
     url: str = request.getfixturevalue("unmigrated_postgresql")
@@ -133,7 +133,7 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=BACKENDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a migrated database of each kind."""
+    """A migrated database of each kind."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("migrated_postgresql")
         return url
@@ -145,7 +145,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    """A migrated database of each kind, without a row."""
+    """A migrated database of each kind, without rows."""
     db = Database(database_url)
     if db.file() is None:
         await delete_rows(db)
@@ -155,14 +155,14 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def socket_path() -> Iterator[Path]:
-    """A short path: pytest's own are often too long for a socket."""
+    """A short path, because pytest's own are often too long for a socket."""
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
         yield Path(folder) / "s.sock"
 
 
 @pytest.fixture
 def settings(tmp_path: Path, socket_path: Path, migrated_file: Path) -> Settings:
-    """Settings of an application of its own."""
+    """Settings of an application."""
     data = tmp_path / "data"
     data.mkdir()
     shutil.copy(migrated_file, data / "lockstep.db")
@@ -172,7 +172,7 @@ def settings(tmp_path: Path, socket_path: Path, migrated_file: Path) -> Settings
 
 @pytest.fixture
 async def supervisor(socket_path: Path) -> AsyncIterator[ScriptedSupervisor]:
-    """A supervisor that is up."""
+    """A running supervisor."""
     supervisor = ScriptedSupervisor(socket_path)
     await supervisor.start()
     yield supervisor

@@ -1,4 +1,4 @@
-"""Whether everybody can use a page: what axe finds on it, and whether it fits its window."""
+"""Accessibility of pages: what axe finds, and whether a page fits its window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def violations(page: Page, within: str = "html", rules: Sequence[str] = ()
 
 
 async def assert_fits(page: Page, name: str = "the page") -> None:
-    """Nothing makes the page scroll sideways. A phone's own idea of its width grows with what does not fit."""
+    """Check that nothing makes the page scroll sideways. A phone's viewport grows with content that does not fit."""
     window = page.viewport_size
     assert window is not None
     wide = await page.evaluate("document.documentElement.scrollWidth")
@@ -39,14 +39,14 @@ async def assert_fits(page: Page, name: str = "the page") -> None:
 
 
 async def assert_accessible(page: Page, name: str = "the page", within: str = "html") -> None:
-    """Axe finds nothing there as the page is now, and the page fits its window."""
+    """Check that axe finds nothing on the page in its current state, and that it fits its window."""
     assert await violations(page, within) == [], name
     await assert_fits(page, name)
     await take_picture(page, name)
 
 
 async def assert_readable_in_both_themes(page: Page, name: str = "the page", within: str = "html") -> None:
-    """Axe finds nothing there in the light, and no contrast too low in the dark."""
+    """Check that axe finds nothing there in the light theme, and no low contrast in the dark one."""
     await assert_accessible(page, name, within)
     await page.emulate_media(color_scheme="dark")
     assert await violations(page, within, _CONTRAST) == [], f"{name} in the dark"
@@ -71,7 +71,7 @@ async def assert_accessible_everywhere(page: Page, name: str = "the page", withi
 
 
 async def assert_fits_phones_in(language: str, page: Page, urls: Sequence[str]) -> None:
-    """The same pages in another language, whose words are longer or break elsewhere, fit a phone too."""
+    """Check that the same pages in another language, with longer words, also fit on a phone."""
     await page.set_viewport_size(PHONE)
     for url in urls:
         await page.goto(url)
@@ -81,7 +81,7 @@ async def assert_fits_phones_in(language: str, page: Page, urls: Sequence[str]) 
 
 
 async def take_picture(page: Page, name: str) -> None:
-    """For whoever wants to look: only where LOCKSTEP_TEST_SCREENSHOTS names a folder."""
+    """Take a screenshot, only if LOCKSTEP_TEST_SCREENSHOTS names a folder."""
     if _PICTURES:
         file = "-".join("".join(sign if sign.isalnum() else " " for sign in name).split())
         await page.screenshot(path=Path(_PICTURES) / f"{file}.png", full_page=True)

@@ -1,4 +1,4 @@
-"""A cell of a page, as a learner's hands and eyes know it."""
+"""A cell of a page, as learners use it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class CellPageObject:
         self.status = self.root.locator(".status")
 
     def button(self, action: str) -> Locator:
-        """Run, Stop, Reset or Copy."""
+        """The button Run, Stop, Reset or Copy."""
         return self.root.locator(f"[data-action={action}]")
 
     async def touch(self) -> None:
-        """Click into the code; the editor comes."""
+        """Click into the code, and wait for the editor."""
         await self.root.locator("pre.code, .cm-content").first.click()
         await expect(self.editor).to_be_focused()
 
@@ -36,12 +36,12 @@ class CellPageObject:
         await self.button("run").click()
 
     async def finished(self, outcome: str = "ok", timeout_s: float = 60) -> None:
-        """Wait for the end."""
+        """Wait for the end of the run."""
         await expect(self.root).to_have_attribute("data-state", "finished", timeout=timeout_s * 1000)
         await expect(self.root).to_have_attribute("data-outcome", outcome)
 
     async def has_row(self, text: str, timeout_s: float = 60) -> None:
-        """Wait until a row of the output reads so."""
+        """Wait until a row of the output has this text."""
         await expect(self.rows.get_by_text(text, exact=True).first).to_be_attached(timeout=timeout_s * 1000)
 
     async def lines(self) -> list[str]:
@@ -49,7 +49,7 @@ class CellPageObject:
         return await self.rows.all_text_contents()
 
     async def code(self) -> str:
-        """What stands in the cell, whether the editor is there or not."""
+        """The code in the cell, with or without the editor."""
         text: str = await self.root.evaluate(  # at once: the editor may be taking the place of the plain code
             """cell => {
                 const lines = [...cell.querySelectorAll(".cm-content .cm-line")].map(line => line.textContent);

@@ -1,4 +1,4 @@
-"""Real pages in a real Chromium: one application with its runner for all tests here, a fresh profile for each."""
+"""Real pages in a real Chromium: one application with its runner for all tests, and a new profile for each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def network() -> Iterator[Loopback]:
-    """What the browser and the sites have for a network."""
+    """The network of the browser and the sites."""
     network = Loopback()
     yield network
     network.close()
@@ -58,7 +58,7 @@ def network() -> Iterator[Loopback]:
 
 @pytest.fixture(scope="session")
 def site(network: Loopback) -> Iterator[Site]:
-    """The application on a port of its own, with its runner."""
+    """The application on its own port, with its runner."""
     if not (ROOT / "app/web/static/dist/app.js").is_file():
         subprocess.run(["npm", "run", "--silent", "build"], cwd=ROOT, check=True)
     with Site(network=network) as site:
@@ -83,7 +83,7 @@ async def chromium(network: Loopback) -> AsyncIterator[Browser]:
 
 
 class Visitor:
-    """Someone with a browser of their own. Notes what must never happen."""
+    """A person with a browser of their own; records everything that must never happen."""
 
     def __init__(self, context: BrowserContext, site: Site) -> None:
         self.context = context
@@ -105,7 +105,7 @@ class Visitor:
         return page
 
     async def open(self, path: str) -> Page:
-        """A new tab with a page of ours, its script at work."""
+        """Open one of our pages in a new tab, and wait for its script."""
         page = await self.page()
         await page.goto(self.site.url(path))
         return page
@@ -120,13 +120,13 @@ class Visitor:
             self.elsewhere.append(url)
 
     def unexpected(self) -> list[str]:
-        """What was complained about and not expected."""
+        """The unexpected complaints."""
         found = [text for text in self.complaints if not any(piece in text for piece in self.tolerated)]
         return found and [*found, *self.refused]
 
 
 class Window(TypedDict, total=False):
-    """What a visitor looks through: pixels, the dark scheme, a browser that runs scripts, things that hold still."""
+    """Properties of a visitor's browser: window size, color scheme, scripts, reduced motion."""
 
     width: int
     height: int
@@ -136,7 +136,7 @@ class Window(TypedDict, total=False):
 
 
 class VisitorFactory:
-    """Lets visitors in, and checks on them when the test is over."""
+    """Creates visitors, and checks on them at the end of the test."""
 
     def __init__(self, chromium: Browser, site: Site) -> None:
         self._chromium = chromium
@@ -146,7 +146,7 @@ class VisitorFactory:
     async def admit(
         self, *, width: int = 1280, height: int = 900, dark: bool = False, script: bool = True, still: bool = True
     ) -> Visitor:
-        """A visitor with a window of that size; a narrow one is a phone."""
+        """Create a visitor with a window of that size; a narrow one is a phone."""
         phone = width < 600
         context = await self._chromium.new_context(
             viewport=ViewportSize(width=width, height=height),
@@ -164,7 +164,7 @@ class VisitorFactory:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def hall(chromium: Browser, site: Site) -> AsyncIterator[VisitorFactory]:
-    """Visitors of one test. No error in any console, no policy broken, no other host asked."""
+    """Visitors of one test. There must be no console errors, policy violations or requests to other hosts."""
     hall = VisitorFactory(chromium, site)
     yield hall
     for visitor in hall.visitors:

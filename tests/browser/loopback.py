@@ -39,12 +39,12 @@ class Loopback:
 
     @property
     def own(self) -> bool:
-        """Whether it is apart from the machine's network."""
+        """Whether it is separate from the machine's network."""
         return self._namespace is not None
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is inside."""
+        """Whether the current thread is inside."""
         if self._namespace is None:
             yield
             return
@@ -57,7 +57,7 @@ class Loopback:
             os.close(before)
 
     def close(self) -> None:
-        """It is gone when its last process and socket are."""
+        """Release it; it disappears with its last process and socket."""
         if self._namespace is not None:
             os.close(self._namespace)
             self._namespace = None

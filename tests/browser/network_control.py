@@ -1,4 +1,4 @@
-"""What a page sends: answers that are lost, and the end of what was sent before."""
+"""Controls a page's requests: loses responses, and waits for earlier requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from playwright.async_api import Page, Request, Route
 
 
 async def drop_responses(page: Page, addresses: str) -> None:
-    """What is posted there arrives, and its answer does not, until the page is unrouted."""
+    """Let requests to this address arrive, but lose the responses until the page is unrouted."""
 
     async def lose(route: Route, request: Request) -> None:
         if request.method != "POST":
@@ -19,5 +19,5 @@ async def drop_responses(page: Page, addresses: str) -> None:
 
 
 async def wait_for_requests(page: Page) -> None:
-    """What the page has asked its site before now has had its turn: one more request is answered and drawn."""
+    """Wait until earlier requests of the page are handled: one more request is answered and rendered."""
     await page.evaluate("fetch('/healthz').then(() => new Promise((done) => requestAnimationFrame(() => done())))")

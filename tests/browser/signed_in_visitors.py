@@ -1,4 +1,4 @@
-"""People with accounts, in browsers of their own: their accounts go straight into the database of the site."""
+"""People with accounts, each in their own browser: accounts are stored directly in the site's database."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PASSWORD = "correct horse battery"
 
 @cache
 def _hash() -> str:
-    """With the parameters of the site, which would hash it again otherwise."""
+    """Hash with the parameters of the site, which would otherwise hash the password again."""
     return PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY).hash(PASSWORD)
 
 
 async def store_account_with_password(site: Site, name: str = "Ada Byron") -> str:
-    """Store an account that ``PASSWORD`` opens. Returns its address."""
+    """Store an account with the password ``PASSWORD``. Returns its email address."""
     address = f"ada-{secrets.token_hex(4)}@example.org"
     db = Database(site.database)
     async with db.writing() as session:
@@ -39,7 +39,7 @@ async def store_account_with_password(site: Site, name: str = "Ada Byron") -> st
 
 
 async def sign_in(page: Page, site: Site, address: str) -> None:
-    """Sign in with ``PASSWORD`` in the form; the front page is next."""
+    """Sign in with ``PASSWORD`` in the form, and wait for the front page."""
     await page.goto(site.url("/en/sign-in"))
     await page.locator("#field-email").fill(address)
     await page.locator("#field-password").fill(PASSWORD)
@@ -61,7 +61,7 @@ async def lose_cookies(visitor: Visitor) -> None:
 async def admit_signed_in(
     hall: VisitorFactory, name: str, role: Role = Role.learner, **window: Unpack[Window]
 ) -> tuple[Visitor, Account]:
-    """Admit somebody who is signed in."""
+    """Create a visitor who is signed in."""
     visitor = await hall.admit(**window)
     db = Database(visitor.site.database)
     account = await store_account(db, role, name=name)
@@ -75,7 +75,7 @@ async def admit_signed_in(
 
 
 async def switch_account(visitor: Visitor, owner: Visitor) -> None:
-    """From now on somebody else's cookies are in the browser of a visitor, as if they had signed in there."""
+    """Replace a visitor's cookies by another person's, as if they had signed in there."""
     await lose_cookies(visitor)
     for theirs in await owner.context.cookies():
         await visitor.context.add_cookies(

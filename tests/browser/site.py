@@ -1,4 +1,4 @@
-"""The whole of Lockstep as two processes, so that the web process can be ended while the runner goes on."""
+"""The whole of Lockstep as two processes, so that the web process can be ended while the runner continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE_S = 120.0
 
 
 class Site:
-    """``lockstep serve`` and ``python -m runners.supervisor.server`` with a data directory of their own."""
+    """``lockstep serve`` and ``python -m runners.supervisor.server`` with their own data directory."""
 
     def __init__(self, *, network: Loopback | None = None, runner: bool = True, **settings: str) -> None:
         """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's.
@@ -55,7 +55,7 @@ class Site:
 
     @property
     def hosts(self) -> tuple[str, str]:
-        """The same, and by its name."""
+        """The address of the site with its host name."""
         return self.host, f"localhost:{self._port}"
 
     @property
@@ -64,11 +64,11 @@ class Site:
         return f"sqlite+aiosqlite:///{self._folder / 'data' / 'lockstep.db'}"
 
     def url(self, path: str) -> str:
-        """The whole address of a path."""
+        """The full URL of a path."""
         return f"http://{self.host}{path}"
 
     def log(self) -> str:
-        """What both processes have written so far."""
+        """Everything that both processes have written so far."""
         return (self._folder / "log").read_text(errors="replace")
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class Site:
         self._runner = self._start(command)
 
     def kill_runner(self) -> None:
-        """End the runner without a word."""
+        """Kill the runner."""
         assert self._runner is not None
         self._runner.kill()
         self._runner.wait()
@@ -118,7 +118,7 @@ class Site:
         self._wait("/healthz")
 
     def kill_web(self) -> None:
-        """End the web process without a word, as a crash would."""
+        """Kill the web process, as a crash would."""
         assert self._web is not None
         self._web.kill()
         self._web.wait()

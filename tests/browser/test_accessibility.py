@@ -1,4 +1,4 @@
-"""What axe finds on pages and parts that no other module opens: links of mails, forms, menus, lists, and refusals."""
+"""Accessibility of pages that no other module opens: links in emails, forms, menus, lists, and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LESSON = "distributed-tensorflow/distribution-strategies"
 
 
 async def made_ready(url: str, account: Account) -> dict[str, str]:
-    """Give the account something to show; returns the pages that show it, by what they are."""
+    """Give the account something to show; returns the pages that show it, by name."""
     db = Database(url)
     async with db.writing() as session:
         mine = await session.get_one(Account, account.id)

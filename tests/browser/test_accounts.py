@@ -1,4 +1,4 @@
-"""Accounts in a real browser: by mouse and by keyboard, with and without a script, for every eye."""
+"""Accounts in a real browser: by mouse and by keyboard, with and without scripts, in every theme."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def link_in_the_log(site: Site, address: str) -> str:
 
 
 async def sign_up(visitor: Visitor, page: Page, lang: str = "en") -> str:
-    """Create an account and open it, as somebody who types does. Returns its address."""
+    """Create an account and activate it in the browser. Returns its email address."""
     address = f"ada-{secrets.token_hex(4)}@example.org"
     await page.goto(visitor.site.url(f"/{lang}/sign-up"))
     await expect(page.locator("#field-name")).to_be_focused()
@@ -70,7 +70,7 @@ async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Visito
 
 
 async def test_a_double_click_sends_a_form_once(hall: VisitorFactory) -> None:
-    """Sent twice, the second one is asked with the password that the first has replaced, and nobody sees the first."""
+    """If the form is sent twice, the second request has the replaced password, and nobody sees the first response."""
     visitor = await hall.admit()
     visitor.tolerated.append(REFUSED)
     page = await visitor.page()

@@ -1,4 +1,4 @@
-"""Changing code: what is kept, what is undone, and how hands that never touch a mouse get through."""
+"""Editing code: what is kept, what can be undone, and how to edit without a mouse."""
 
 from __future__ import annotations
 

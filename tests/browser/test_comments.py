@@ -1,4 +1,4 @@
-"""Comments in a real browser: written, answered, changed, deleted, and never lost or doubled."""
+"""Comments in a real browser: written, answered, changed, deleted, and never lost or duplicated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def write(page: Page, text: str) -> Locator:
 
 
 def unique(words: str) -> str:
-    """Words that no other test writes."""
+    """A text that no other test writes."""
     return f"{words} {secrets.token_hex(4)}"
 
 

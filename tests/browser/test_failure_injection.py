@@ -1,4 +1,4 @@
-"""A cluster on the page: picked, heard in lanes, and one of its workers killed and started again."""
+"""A cluster on the page: selected, shown in lanes, and with a worker that is killed and restarted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NARROW = 1184
 
 
 async def resize(page: Page, width: int) -> Locator:
-    """Another window; returns the processes on its panel, in view."""
+    """Open another window; returns the processes on its panel."""
     await page.set_viewport_size({"width": width, "height": 800})
     processes = page.get_by_role("group", name="Processes", exact=True)
     if width <= NARROW and not await processes.is_visible():

@@ -1,4 +1,4 @@
-"""Feedback in a real browser: from a dialog and without a script, sent once, kept when the network fails."""
+"""Feedback in a real browser: from a dialog and without scripts, sent once, and kept when the network fails."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ INBOX = "/en/feedback/inbox"
 
 
 def unique(words: str) -> str:
-    """Words that no other test writes."""
+    """A text that no other test writes."""
     return f"{words} {secrets.token_hex(4)}"
 
 
 async def inbox_holds(hall: VisitorFactory, text: str, times: int = 1) -> Page:
-    """The inbox of an instructor, once it is known to hold a problem."""
+    """The inbox of an instructor, once it contains the problem."""
     teacher, _ = await admit_signed_in(hall, "Tea Cher", Role.instructor)
     page = await teacher.open(INBOX)
     await expect(page.locator(".problem", has_text=text)).to_have_count(times)

@@ -1,4 +1,4 @@
-"""Output made to harm whoever looks at it: it stays in its place, asks no host, and leaves the page as it was."""
+"""Output that tries to harm its viewers: it stays in its place, contacts no host, and leaves the page unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.loopback import Loopback
 
 PAGE = "/en/"
 BLOCKED = ("Blocked", "Refused", "Content Security Policy", "sandbox", "Unsafe attempt", "Loading the", "violates")
-"""What Chromium says of an attempt that it stopped."""
+"""Chromium's messages about an attempt that it stopped."""
 
 _ABOVE = "position:relative;z-index:2147483647"
 _FRAMES = """
@@ -59,7 +59,7 @@ def png(width, height):
 
 @dataclass
 class Evil:
-    """A host that hears whoever calls it."""
+    """A host that notes all requests."""
 
     url: str
     heard: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Evil:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def evil(network: Loopback) -> AsyncIterator[Evil]:
-    """It listens on the loopback that the browser has."""
+    """Listen on the browser's loopback."""
     evil = Evil("")
     with network.entered():
         server = await asyncio.start_server(evil.hear, "127.0.0.1", 0)
@@ -123,7 +123,7 @@ async def click_each(links: list[Locator], page: Page) -> None:
 
 
 async def unharmed(cell: CellPageObject, address: str) -> None:
-    """The page is where it was, answers, and has been told nothing."""
+    """Check that the page is still there, responds, and has received no messages."""
     page = cell.page
     assert page.url == address
     assert "taken" not in await page.title()

@@ -1,4 +1,4 @@
-"""A learner without a mouse: from the address of a lesson to a comment, the bell and out again, by Tab and Enter."""
+"""A learner without a mouse: from a lesson's address to a comment, to the bell and out again, with Tab and Enter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RING = """() => {
 
 
 async def tab_to(page: Page, wanted: Locator) -> None:
-    """Press Tab until it has the focus; wherever the focus is on the way, it is seen."""
+    """Press Tab until the element has the focus; the focus must be visible all the way."""
     for _ in range(MOST_STOPS):
         await page.keyboard.press("Tab")
         assert await page.evaluate(RING) == ""

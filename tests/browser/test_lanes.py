@@ -36,7 +36,7 @@ print("after", flush=True)
 
 
 async def speak(page: Page, code: str = SPEAKING) -> CellPageObject:
-    """A cell in which two replicas have spoken."""
+    """A cell in which two replicas have printed."""
     cell = CellPageObject(page, "strategy")
     await cell.write(code)
     await cell.run()
@@ -45,7 +45,7 @@ async def speak(page: Page, code: str = SPEAKING) -> CellPageObject:
 
 
 async def until_runs_are_over(page: Page) -> None:
-    """Wait until the server has ended every run of the lesson and the page has heard of it."""
+    """Wait until the server has ended every run of the lesson and the page has noticed it."""
     async with asyncio.timeout(20):
         while not await page.evaluate(OVER):  # noqa: ASYNC110 - the server only answers questions
             await asyncio.sleep(0.05)

@@ -32,7 +32,7 @@ STREAM = "/notifications/stream"
 
 
 async def ask(visitor: Visitor, account: Account) -> str:
-    """A question of theirs; returns its id."""
+    """Ask a question as this person; returns its id."""
     db = Database(visitor.site.database)
     async with db.writing() as session:
         comment = await editing.create_comment(
@@ -43,7 +43,7 @@ async def ask(visitor: Visitor, account: Account) -> str:
 
 
 async def answer(hall: VisitorFactory, thread: str, name: str = "Bob") -> None:
-    """Somebody new answers it, over HTTP."""
+    """Answer it as a new person, over HTTP."""
     bob, account = await admit_signed_in(hall, name)
     url = bob.site.url(f"/en/courses/{COURSE}/distribution-strategies/comments")
     form: dict[str, str | float | bool] = {
@@ -56,7 +56,7 @@ async def answer(hall: VisitorFactory, thread: str, name: str = "Bob") -> None:
 
 
 def streams(page: Page, kept: list[str]) -> None:
-    """Note every stream that a page asks for."""
+    """Record every stream that a page opens."""
 
     def note(request: Request) -> None:
         if request.url.endswith(STREAM):

@@ -1,4 +1,4 @@
-"""Signing in by another site in a real browser: its policies of forms, cookies and redirects are at work."""
+"""Signing in with another site in a real browser, whose rules for forms, cookies and redirects apply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def issuer(network: Loopback) -> AsyncIterator[Issuer]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def campus(issuer: Issuer, network: Loopback, site: Site) -> AsyncIterator[Site]:
-    """A site where accounts of the issuer sign in. ``site`` has seen to it that the front end is built."""
+    """A site where accounts of the issuer can sign in. ``site`` makes sure that the front end is built."""
     settings = {f"oidc__campus__{name}": value for name, value in issuer.settings(label="Example University").items()}
     with Site(network=network, runner=False, public_url="http://localhost:{port}", **settings) as campus:
         yield campus

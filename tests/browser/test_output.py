@@ -1,4 +1,4 @@
-"""How output looks: text as in a terminal, pictures, HTML in its own frame, errors folded, length bounded."""
+"""How output looks: text as in a terminal, pictures, HTML in its own frame, folded errors, and limited length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page, for every eye: contrast and landmarks, phone and desk, with and without a script, light and fast."""
+"""Every page: contrast and landmarks, on phone and desktop, with and without scripts, light and fast."""
 
 from __future__ import annotations
 

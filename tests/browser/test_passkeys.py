@@ -1,4 +1,4 @@
-"""Passkeys in a real browser, with the device that Chromium has for tests."""
+"""Passkeys in a real browser, with Chromium's virtual authenticator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECURITY = "/en/settings/security"
 
 
 async def device(page: Page) -> tuple[CDPSession, str]:
-    """A device that keeps passkeys and has seen its owner's finger."""
+    """An authenticator that stores passkeys and has verified its user."""
     cdp = await page.context.new_cdp_session(page)
     await cdp.send("WebAuthn.enable")
     options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
@@ -26,12 +26,12 @@ async def device(page: Page) -> tuple[CDPSession, str]:
 
 
 def named(visitor: Visitor, path: str) -> str:
-    """The address of a page by the site's name: a number has no passkeys."""
+    """The URL of a page with the site's host name: passkeys do not work with an IP address."""
     return f"http://{visitor.site.hosts[1]}{path}"
 
 
 async def at_security(hall: VisitorFactory) -> tuple[Visitor, Page]:
-    """Somebody who is signed in, on the page of passkeys."""
+    """A signed-in visitor on the page of passkeys."""
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
     held = next(each for each in await visitor.context.cookies() if each.get("name") == SESSION_COOKIE)
     await visitor.context.add_cookies([{"name": SESSION_COOKIE, "value": held["value"], "url": named(visitor, "/")}])

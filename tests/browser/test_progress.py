@@ -1,4 +1,4 @@
-"""Progress as a learner meets it: an award while a run ends, a header that counts, a page that remembers."""
+"""Progress as learners see it: an award when a run ends, a counter in the header, a page that remembers."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: VisitorFactory
 
 
 async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_there(hall: VisitorFactory) -> None:
-    """A computer of many people: the next one presses Back, and signs in later."""
+    """A shared computer: the next person presses Back, and signs in later."""
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
@@ -175,7 +175,7 @@ async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_
 
 
 async def _until_kept(page: Page, name: str, *, there: bool) -> None:
-    """Wait until the browser keeps something of that name, or no longer."""
+    """Wait until the browser's storage has an item of that name, or no longer has it."""
     async with asyncio.timeout(30):
         while bool(await page.evaluate("(name) => localStorage.getItem(name)", name)) is not there:  # noqa: ASYNC110 - storage tells nobody
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Output belongs to the code, the machine and the session that made it; any other says where it comes from."""
+"""Output belongs to the code, machine and session that produced it; otherwise the cell says where it is from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION, SESSION = "From an earlier version of this cell", "From an earlier sess
 
 
 class Result(CellPageObject):
-    """A cell, and what it says of where its output comes from."""
+    """A cell, and its note about the origin of its output."""
 
     async def has_run(self, code: str) -> None:
         await self.write(code)
@@ -27,7 +27,7 @@ class Result(CellPageObject):
         await self.comes_from()
 
     async def comes_from(self, *words: str) -> None:
-        """Wait until the output comes from there; without words, from the cell as it is."""
+        """Wait until the cell names this origin; without one, until it names none."""
         line = self.root.locator(".provenance")
         if not words:
             await expect(line).to_be_hidden()
@@ -222,7 +222,7 @@ async def test_the_button_that_shows_the_code_that_ran_fits_a_thumb(hall: Visito
 
 
 async def _delete_output(site: Site, run: str) -> None:
-    """As the sweep does once a newer run needs the room."""
+    """Delete output as the sweeper does when a newer run needs the space."""
     db = Database(site.database)
     async with db.writing() as session:
         assert await prune_output(session, [run], DeletionReason.quota) > 0

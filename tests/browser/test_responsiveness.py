@@ -1,4 +1,4 @@
-"""Much output and many numbers: the page answers all the while."""
+"""A lot of output and many metrics: the page stays responsive."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ for block in range(250):
 
 @dataclass
 class Recording:
-    """What Chromium wrote down about a page."""
+    """Chromium's trace of a page."""
 
     trace: bytes = b""
 
     @property
     def longest_share(self) -> float:
-        """The longest task of the page's main thread, in processor time, of them all."""
+        """The longest task of the page's main thread, in CPU time."""
         events: list[dict[str, Any]] = json.loads(self.trace)["traceEvents"]
         main = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M" and e["args"].get("name") == "CrRendererMain"}
         mine = [e for e in events if (e["pid"], e["tid"]) in main and e["name"].endswith("RunTask")]
@@ -50,7 +50,7 @@ class Recording:
 
 @asynccontextmanager
 async def recorded(chromium: Browser, page: Page) -> AsyncIterator[Recording]:
-    """Record the page while the block lasts."""
+    """Trace the page during the block."""
     recording = Recording()
     await chromium.start_tracing(page=page, categories=["toplevel", "disabled-by-default-devtools.timeline"])
     try:
@@ -74,7 +74,7 @@ async def test_many_lanes_come_without_a_pause(hall: VisitorFactory, chromium: B
 
 
 async def shown_without_a_pause(hall: VisitorFactory, chromium: Browser, code: str, last: str) -> CellPageObject:
-    """Run the code, load the page again, and check that no task keeps it from answering until the last is there."""
+    """Run the code, reload the page, and check that no task blocks it until all output is there."""
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "strategy")
 

@@ -1,4 +1,4 @@
-"""Pressing Run, and what must survive it."""
+"""Pressing Run, and what runs must survive."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: V
 
 
 async def what_is_left_runs_again_at_one_press(visitor: Visitor, first: Result, second: Result) -> None:
-    """The runner restarted while the second cell was at work."""
+    """The runner restarted while the second cell was running."""
     await second.finished("lost")
     await expect(first.page.locator("#session-notice")).to_contain_text("variables from earlier runs", timeout=60_000)
     await first.comes_from(SESSION)
@@ -298,7 +298,7 @@ async def what_is_left_runs_again_at_one_press(visitor: Visitor, first: Result, 
 
 
 async def names_of_runs(page: Page) -> list[str]:
-    """Cells of the lesson with a run that the server knows."""
+    """The cells of the lesson with a run that the server knows."""
     answer: dict[str, list[dict[str, str]]] = await page.evaluate(
         "async () => (await fetch('/runs?lesson=distributed-tensorflow/distribution-strategies')).json()"
     )

@@ -1,4 +1,4 @@
-"""The life of a session as its learner sees it: warned of, kept, ended, queued, lost; and the limits it meets."""
+"""The life of a session as its learner sees it: warnings, keeping, ending, queuing, losing; and its limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def narrow_site(network: Loopback) -> Iterator[Site]:
 
 @asynccontextmanager
 async def hall_of(chromium: Browser, site: Site) -> AsyncIterator[VisitorFactory]:
-    """Visitors of that site, whose browsers complain of nothing."""
+    """Visitors of that site, without errors in their browsers."""
     hall = VisitorFactory(chromium, site)
     yield hall
     for visitor in hall.visitors:

@@ -1,4 +1,4 @@
-"""The session panel: beside the lesson where there is room, and from a bar at the bottom everywhere else."""
+"""The session panel: beside the lesson if there is room, otherwise in a bar at the bottom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One browser, several people: what stays behind when one signs out, and what comes along when another signs in."""
+"""One browser, several people: what remains when one signs out, and what is moved when another signs in."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_a_form_without_a_page_for_an_answer_delays_forgetting_for_seconds
 
 
 async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: Browser, site: Site) -> None:
-    """Playwright turns off the memory that Back takes pages from; a browser of its own has it."""
+    """A separate browser with the back/forward cache, which Playwright disables."""
     arguments = ["--disable-back-forward-cache", "--disable-features=BackForwardCache"]
     browser = await chromium.browser_type.launch(
         executable_path=program(whole=True), args=["--no-sandbox"], ignore_default_args=arguments
@@ -199,7 +199,7 @@ async def sign_out(page: Page) -> None:
 
 
 async def shows_nothing(page: Page) -> None:
-    """The lesson as somebody new finds it."""
+    """The lesson as a new visitor sees it."""
     await expect(page.locator(".session-state")).not_to_have_text("")  # every fragment and script has come
     await expect(page.locator("body")).to_have_css("visibility", "visible")
     await expect(page.locator("body")).not_to_contain_text(SECRET)
@@ -214,6 +214,6 @@ async def until_kept(page: Page, text: str) -> None:
 
 
 async def kept(page: Page) -> dict[str, str]:
-    """What the browser keeps of ours, without the empty name of an account."""
+    """Everything that the browser stores for us, except the empty name of an account."""
     found: dict[str, str] = await page.evaluate("({ ...localStorage })")
     return {name: value for name, value in found.items() if value and not name.startswith("lockstep:mark")}

@@ -1,4 +1,4 @@
-"""A training for the eye, the ear and the keyboard: charts, bars of progress, pictures, each with its numbers."""
+"""Visualizations of training for eyes, ears and keyboards: charts, progress bars, pictures, each with its numbers."""
 
 from __future__ import annotations
 

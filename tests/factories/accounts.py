@@ -19,14 +19,14 @@ from tests.factories.browser_client import browser_client
 async def store_account(
     db: Database, role: Role | str = Role.learner, *, name: str = "Ada Byron", email: str = ""
 ) -> Account:
-    """Store a confirmed account without a password; its address is made up unless one is given."""
+    """Store a confirmed account without a password; its email address is generated unless given."""
     address = email or f"{secrets.token_hex(4)}@example.org"
     async with db.writing() as session:
         return await create_account(session, email=address, name=name, role=Role(role), confirmed=True)
 
 
 async def signed_in_browser(app: FastAPI, account: Account | Role | str = Role.learner) -> httpx.AsyncClient:
-    """A browser that is signed in to an account, or to a new one of that role. Use it in ``async with``."""
+    """A browser that is signed in to an account, or to a new one with that role. Use it in ``async with``."""
     db: Database = app.state.db
     if not isinstance(account, Account):
         account = await store_account(db, account)

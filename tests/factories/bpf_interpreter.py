@@ -1,4 +1,4 @@
-"""The kernel's machine for classic BPF, as much as seccomp uses, so that a filter is asked without a sandbox."""
+"""An interpreter for classic BPF, as far as seccomp uses it, to test filters without a sandbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ X86_64, I386, AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
 
 
 def evaluate_filter(program: bytes, architecture: int, call: int, *arguments: int) -> int:
-    """What the kernel does with a system call, e.g. ``ALLOW`` or ``ERRNO | 1``."""
+    """The kernel's answer to a system call, such as ``ALLOW`` or ``ERRNO | 1``."""
     data = struct.pack("=iIQ6Q", call, architecture, 0, *(*arguments, *[0] * (6 - len(arguments))))
     instructions = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
     at = accumulator = 0

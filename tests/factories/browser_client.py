@@ -1,4 +1,4 @@
-"""A visitor's browser on our own page, without a socket in between."""
+"""A visitor's browser on our own pages, without a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORIGIN = "http://test"
 
 
 def browser_client(app: FastAPI) -> httpx.AsyncClient:
-    """A client that sends what a browser sends."""
+    """A client that sends the same headers as a browser."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"sec-fetch-site": "same-origin"})
 
@@ -21,7 +21,7 @@ def browser_client(app: FastAPI) -> httpx.AsyncClient:
 async def press_run(
     client: httpx.AsyncClient, code: str = "print(1)", cell: str = "hello", **machine: object
 ) -> dict[str, Any]:
-    """Run a cell of the small course, on its own machine or on one that it offers, and return the run."""
+    """Run a cell of the small course, on its own machine or on another that it offers, and return the run."""
     response = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": code, **machine})
     assert response.status_code == 202, response.text
     run: dict[str, Any] = response.json()

@@ -1,4 +1,4 @@
-"""The command line as a process of its own."""
+"""Runs the command line in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _forks.set_forkserver_preload(list(_PRELOADED))
 
 @dataclass(frozen=True)
 class CompletedCommand:
-    """How a command ended."""
+    """The result of a command."""
 
     status: int
     out: str
@@ -46,7 +46,7 @@ async def start(
 
 
 async def finish(process: Process, typed: bytes | None = b"", within_s: float = 40) -> CompletedCommand:
-    """Wait for its end."""
+    """Wait for the end of the process."""
     try:
         out, err = await asyncio.wait_for(process.communicate(typed), within_s)
     except TimeoutError:
@@ -57,7 +57,7 @@ async def finish(process: Process, typed: bytes | None = b"", within_s: float = 
 
 
 async def lockstep(*arguments: str, typed: bytes = b"", within_s: float = 40, **settings: Any) -> CompletedCommand:
-    """Run ``lockstep`` to its end, in a fork of a process that has imported it; ``start`` starts a new Python."""
+    """Run ``lockstep`` to its end in a fork of a process that has imported it; with ``start``, in a new Python."""
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         streams[0].write_bytes(typed)
@@ -88,7 +88,7 @@ def _environment(settings: dict[str, Any]) -> dict[str, str]:
 def _become_lockstep(
     arguments: tuple[str, ...], streams: list[Path], environment: dict[str, str], folder: Path
 ) -> None:
-    """Be ``lockstep`` in this process."""
+    """Run ``lockstep`` in this process."""
     from app.cli.main import app
 
     modes = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT] * 2)

@@ -1,4 +1,4 @@
-"""People who write comments, with a database or with browsers, and comments."""
+"""Comments, and people who write them, with a database or with browsers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HTMX = {"hx-request": "true", "accept": "*/*"}
 
 @dataclass
 class Commenters:
-    """Who takes part, and a shorter way to speak."""
+    """The people in a discussion, and shortcuts for their actions."""
 
     db: Database
     ada: Account
@@ -64,7 +64,7 @@ def make_comment(author: Account, number: int, thread_id: str | None = None) -> 
 
 @dataclass
 class Classroom:
-    """Everyone who may come, each with a browser."""
+    """People with each role, each with a browser."""
 
     app: FastAPI
     stranger: httpx.AsyncClient
@@ -75,7 +75,7 @@ class Classroom:
 
 
 async def post_comment(client: httpx.AsyncClient, text: str = "Hello", **fields: str) -> str:
-    """Send the form as a browser without a script does: the id of the comment."""
+    """Send the form as a browser without scripts does; returns the id of the comment."""
     response = await client.post(COMMENTS_URL, data={"text": text, "key": f"k{text[:20]}", **fields}, headers=HTML)
     assert response.status_code == 303, response.text
     found = re.fullmatch(r"/en/comments/([0-9a-f]+)#c-\1", response.headers["location"])

@@ -1,4 +1,4 @@
-"""A small course on disk, for tests that need any lesson at all."""
+"""A small course on disk, for tests that need any lesson."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ print("choice")
 
 
 def add_choice(root: Path) -> None:
-    """Add a cell, ``choice``, for which a learner may pick among several machines."""
+    """Add a cell, ``choice``, for which a learner may choose among several machines."""
     with (root / "small" / "first" / "lesson.md").open("a") as lesson:
         lesson.write(_OFFERING)
 
 
 def write_course(root: Path) -> Path:
-    """Write the course below ``root`` and return it."""
+    """Write the course below ``root``, and return it."""
     folder = root / "small" / "first"
     folder.mkdir(parents=True)
     (root / "small" / "course.toml").write_text(_COURSE)

@@ -24,7 +24,7 @@ class SecondSession(AssertionError):
 
 
 def allow_one_session_per_task(monkeypatch: pytest.MonkeyPatch) -> list[SecondSession]:
-    """Make every second session of a task an error. Returns the errors, as the application may catch them."""
+    """Make every second session of a task an error. Returns the errors, because the application may catch them."""
     holders: set[asyncio.Task[Any] | None] = set()
     errors: list[SecondSession] = []
 

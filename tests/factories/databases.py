@@ -28,7 +28,7 @@ def unique_name(purpose: str) -> str:
 
 
 def server_url() -> URL:
-    """Where the server is. Skips the test if there is none."""
+    """The URL of the server. Skips the test if there is none."""
     url = os.environ.get(POSTGRES, "")
     if not url:
         pytest.skip(f"{POSTGRES} is not set")
@@ -36,7 +36,7 @@ def server_url() -> URL:
 
 
 async def ask_server(statement: str) -> str:
-    """Run a statement outside of a transaction, as making a database requires. Returns the first value, if any."""
+    """Run a statement outside a transaction, as creating a database requires. Returns the first value, if any."""
     server = create_async_engine(server_url(), isolation_level="AUTOCOMMIT")
     try:
         async with server.connect() as connection:
@@ -48,7 +48,7 @@ async def ask_server(statement: str) -> str:
 
 @contextmanager
 def postgresql_database() -> Iterator[str]:
-    """The URL of an empty database of PostgreSQL, dropped at the end. Skips the test if there is no server."""
+    """The URL of an empty PostgreSQL database, which is dropped at the end. Skips the test if there is no server."""
     name = unique_name("test")
     asyncio.run(ask_server(f"CREATE DATABASE {name}"))
     try:
@@ -58,7 +58,7 @@ def postgresql_database() -> Iterator[str]:
 
 
 async def drop_tables(url: str) -> None:
-    """Leave a database of PostgreSQL without a table."""
+    """Drop every table of a PostgreSQL database."""
     db = Database(url)
     async with db.engine.begin() as connection:
         await connection.execute(text("DROP SCHEMA public CASCADE"))

@@ -221,7 +221,7 @@ KOREAN_CHECKS = """\
 
 
 def write_exercise_lesson(root: Path, slug: str = "one") -> Path:
-    """Write a course that has this lesson alone, and return the lesson's folder."""
+    """Write a course with only this lesson, and return the lesson's folder."""
     folder = write_toml(root, slug) / slug
     write_lesson(folder, BODY, header=FRONT_MATTER + "topology: cpu\n")
     write_lesson(folder, KOREAN, name="lesson.ko.md", header="title: 수업\nsummary: 가르칩니다.\n")

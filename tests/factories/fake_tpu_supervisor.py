@@ -21,7 +21,7 @@ FACTS = ("/sys/bus/pci", "/sys/devices")
 
 
 def of_this_machine(mode: DeviceMode, sharing: int) -> DevicePool:
-    """In the place of the real one."""
+    """Replaces the real function."""
     return DevicePool(
         mode, sharing, UsableDevices(tpu=Tpu("v3-8", (NODE,), LIBRARY, tuple(filter(os.path.isdir, FACTS))))
     )

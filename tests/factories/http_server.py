@@ -1,4 +1,4 @@
-"""The application behind a real server on a port of its own, for what only a socket shows."""
+"""The application behind a real server on its own port, for behavior that only a socket shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PORTS = range(20_000, 32_000)
 
 
 def free_port() -> int:
-    """A port of this machine for a process that wants to be told which. Nobody listens on it."""
+    """A free port for a process that needs a fixed one."""
     while True:
         port = random.SystemRandom().choice(_PORTS)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -30,14 +30,14 @@ class HttpServer(uvicorn.Server):
     """A server that leaves signals to the tests, and starts and stops at once: uvicorn's own polls every 0.1 s."""
 
     async def start(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve from now on."""
+        """Start serving."""
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
         await self.startup(sockets)
         await self.on_tick(0)  # the date of every answer
 
     async def stop(self) -> None:
-        """Accept nothing more, let requests end within the grace of the configuration, then cancel them."""
+        """Stop accepting connections, let requests finish within the configured grace period, then cancel them."""
         state = self.server_state
         for server in self.servers:
             for listener in server.sockets:
@@ -61,7 +61,7 @@ class HttpServer(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve while the block lasts; yields a client that behaves as our own page would."""
+    """Serve during the block; yields a client that behaves like our own pages."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = HttpServer(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))

@@ -64,7 +64,7 @@ def with_exercise(lesson: Lesson) -> Lesson:
 
 
 def add_exercise(app: FastAPI) -> None:
-    """Put them into the only lesson of the small course, each time that it is read."""
+    """Put them into the only lesson of the small course whenever it is read."""
     catalog = CATALOG.get(app)
 
     def add() -> None:

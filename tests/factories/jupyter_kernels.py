@@ -1,4 +1,4 @@
-"""Lockstep's kernels where a Jupyter finds them, and what they leave on a machine."""
+"""Lockstep's kernels for Jupyter, and what they leave on a machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ REPLICAS = "import tensorflow as tf\nprint(tf.distribute.MirroredStrategy().num_
 
 
 def install_kernels(socket: Path | str, *more: str) -> None:
-    """Kernels that come from the supervisor at ``socket``, if one answers there."""
+    """Kernels from the supervisor at ``socket``, if one responds there."""
     data = Path(tempfile.gettempdir()) / "no-data"
     kernelspec.main(["install", f"--data-dir={data}", f"--socket={socket}", *more])
 
 
 async def wait_until(true: Callable[[], Any], within_s: float = 30) -> None:
-    """Wait until it does."""
+    """Wait until the condition holds."""
     for _ in range(int(within_s / 0.05)):
         if true():
             return
@@ -32,17 +32,17 @@ async def wait_until(true: Callable[[], Any], within_s: float = 30) -> None:
 
 
 def there(path: str) -> bool:
-    """Whether the file is there."""
+    """Whether the file exists."""
     return Path(path).exists()
 
 
 def sandboxes(node: RealSupervisor) -> set[Path]:
-    """The folders of its sandboxes."""
+    """The folders of the node's sandboxes."""
     return {folder for top in node.folders() if top.name.startswith("lockstep-node-") for folder in top.iterdir()}
 
 
 def settled_sandboxes(node: RealSupervisor) -> set[Path]:
-    """Its sandboxes, once the pool has made what earlier tests let it want."""
+    """The node's sandboxes, once the pool has created those that earlier tests requested."""
     seen: list[set[Path]] = []
 
     def unchanged() -> bool:

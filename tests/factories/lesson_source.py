@@ -25,17 +25,17 @@ def lesson_text(body: str = "Words.\n", header: str = FRONT_MATTER) -> str:
 
 
 def errors_in(document: Document) -> list[tuple[int, str]]:
-    """What is wrong with a document: line of the body (its first is 1), and text."""
+    """The errors in a document: line of the body (counted from 1), and text."""
     return [(fault.line - FIRST_LINE + 1, fault.text) for fault in document.faults]
 
 
 def errors_in_body(body: str) -> list[tuple[int, str]]:
-    """What is wrong with a body."""
+    """The errors in a body."""
     return errors_in(parse_document(lesson_text(body), "en"))
 
 
 def render_body(body: str, *, language: str = "en", header: str = FRONT_MATTER) -> Lesson:
-    """The lesson of a body that has no mistakes."""
+    """The lesson of a body without errors."""
     document = parse_document(lesson_text(body, header), language)
     assert not document.faults, document.faults
     return render_lesson(

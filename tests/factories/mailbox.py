@@ -1,4 +1,4 @@
-"""The mails of an application under test, kept instead of sent."""
+"""The emails of an application under test, stored instead of sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.mail.transport import LogTransport
 
 
 class Mailbox:
-    """Every mail that an application without a server would have written to its log."""
+    """Every email that an application without a mail server would have logged."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.mails: list[OutboxEmail] = []
@@ -23,11 +23,11 @@ class Mailbox:
         monkeypatch.setattr(LogTransport, "send", keep)
 
     def to(self, address: str) -> Sequence[OutboxEmail]:
-        """Mails to one address, the oldest first."""
+        """Emails to one address, oldest first."""
         return [mail for mail in self.mails if mail.recipient == address]
 
     def link(self, address: str) -> str:
-        """The path of the first link of the latest mail to an address."""
+        """The path of the first link in the latest email to an address."""
         found = re.search(r"^(?:https?://[^/]+)?(/\S+)$", self.to(address)[-1].text, re.MULTILINE)
         assert found
         return found[1]

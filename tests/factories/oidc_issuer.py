@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer of our own on loopback, and a GitHub: it signs people in, rightly or as a forger would."""
+"""An OpenID Connect issuer on loopback, and a GitHub: they sign people in, correctly or as a forger would."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CLIENT, SECRET = "lockstep", "a secret: 50% & more"
 
 @cache
 def _signing_key() -> RSAKey:
-    """One for all issuers: making it takes a tenth of a second and more."""
+    """One key for all issuers, because creating one takes over a tenth of a second."""
     return RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})
 
 
 class Issuer:
-    """Use it in ``async with``. Change its fields to have it say something else."""
+    """Use it in ``async with``. Change its fields to change its responses."""
 
     def __init__(self) -> None:
         self.key = _signing_key()
@@ -59,11 +59,11 @@ class Issuer:
         await self._server.stop()
 
     def settings(self, **more: str) -> dict[str, str]:
-        """Those of the application for this issuer."""
+        """The application's settings for this issuer."""
         return {"issuer": self.url, "client_id": CLIENT, "client_secret": SECRET, **more}
 
     def consent(self, address: str) -> str:
-        """What the browser is sent back to, after somebody signed in at ``address``."""
+        """The URL to which the browser is redirected after somebody signed in at ``address``."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         assert asked["client_id"] == CLIENT
         assert asked["code_challenge_method"] == "S256"

@@ -24,7 +24,7 @@ _USER = 99_000
 
 
 def program_output(program: str, *layers: str) -> str:
-    """What the program printed behind these layers."""
+    """The output of the program behind these layers."""
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", Path(__file__).read_text(), *layers]
     if "namespaces" in layers:  # Python may live where only root can look: show it as a zygote is shown it
@@ -36,7 +36,7 @@ def program_output(program: str, *layers: str) -> str:
 
 
 def main() -> None:
-    """See the module."""
+    """Run a program behind some layers; see the module."""
     layers, program = sys.argv[1:], sys.stdin.read()
     policy = session_policy(Limits(memory_mb=512, disk_mb=64), None, compile_filters() if "seccomp" in layers else ())
     if "landlock" not in layers:

@@ -1,4 +1,4 @@
-"""A device with passkeys, in software: it answers as a browser hands it on, rightly or as a forger would."""
+"""A software authenticator for passkeys: it responds as a browser forwards it, correctly or as a forger would."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 
 
 class Authenticator:
-    """One passkey of one place. Change its fields to have it answer wrongly."""
+    """One passkey for one relying party. Change its fields to make its responses wrong."""
 
     def __init__(self, rp_id: str = "localhost", origin: str = "http://localhost") -> None:
         self.rp_id, self.origin = rp_id, origin
@@ -28,7 +28,7 @@ class Authenticator:
         self.user = b""
 
     def make(self, options: dict[str, Any], **told: Any) -> dict[str, Any]:
-        """Answer a request for a new passkey. ``told``: what the browser says instead of the truth."""
+        """Answer a request for a new passkey. ``told``: what the browser reports instead of the truth."""
         self.user = base64url_to_bytes(options["user"]["id"])
         point = self.key.public_key().public_numbers()
         public = {1: 2, 3: -7, -1: 1, -2: point.x.to_bytes(32, "big"), -3: point.y.to_bytes(32, "big")}

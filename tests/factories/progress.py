@@ -1,4 +1,4 @@
-"""What a learner can reach, for tests of the ledger: a small course and a handful of achievements."""
+"""A small course and a few achievements, for tests of the ledger."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def small_requirements() -> Requirements:
 
 
 def small_ledger() -> Ledger:
-    """A ledger by these terms."""
+    """A ledger with these requirements."""
     terms = small_requirements()
     return Ledger(lambda: terms)
 

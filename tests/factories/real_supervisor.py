@@ -64,13 +64,13 @@ def next_uids() -> range:
 
 
 def cgroups_of(supervisor: int) -> list[Path]:
-    """The groups that a supervisor made for itself, whether it lives or not. Others may come and go meanwhile."""
+    """The cgroups that supervisors created for themselves, whether they live or not."""
     name = f"lockstep-{supervisor}"
     return [Path(top, name) for top, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
 
 
 class _Connection(HTTPConnection):
-    """HTTP over a Unix socket; unlike httpx it leaves nothing open where nobody listens."""
+    """HTTP over a Unix socket; unlike httpx, it leaves no socket open if nobody listens."""
 
     def __init__(self, path: str) -> None:
         super().__init__("node", timeout=20)
@@ -83,7 +83,7 @@ class _Connection(HTTPConnection):
 
 
 class RealSupervisor:
-    """One supervisor process and what belongs to it. ``start`` waits until it is ready."""
+    """One supervisor process and its resources. ``start`` waits until it is ready."""
 
     def __init__(self, before: tuple[str, ...] = (), **settings: Any) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="ls-"))
@@ -102,23 +102,23 @@ class RealSupervisor:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process number."""
+        """The supervisor's process ID."""
         assert self._process
         return self._process.pid
 
     @property
     def command(self) -> list[str]:
-        """What starts it."""
+        """The command that starts it."""
         server = [sys.executable, "-m", "runners.supervisor.server", "--socket", str(self.socket), "--die-with-parent"]
         return [*self._before, *server]
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor runs."""
+        """Whether the supervisor is running."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, *, warm: bool = True) -> RealSupervisor:
-        """Start it and wait until it is ready, with a warm kernel unless told otherwise."""
+        """Start it and wait until it is ready, with a warm kernel unless ``warm`` says otherwise."""
         self.launch()
         wanted = 1 if warm and self._settings["warm_kernels"] else 0
         self.wait(
@@ -127,7 +127,7 @@ class RealSupervisor:
         return self
 
     def launch(self) -> None:
-        """Start it and wait for nothing."""
+        """Start it without waiting."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
         environment |= {f"LOCKSTEP_{k.upper()}": str(v) for k, v in self._settings.items()}
         environment |= {
@@ -142,7 +142,7 @@ class RealSupervisor:
             )
 
     def wait(self, true: Any, patience_s: float = _TIMEOUT_S) -> None:
-        """Wait until ``true()`` is; fails with the supervisor's log if that never comes."""
+        """Wait until ``true()`` is true; fails with the supervisor's log if that takes too long."""
         deadline = time.monotonic() + patience_s
         while True:
             try:
@@ -154,14 +154,14 @@ class RealSupervisor:
             time.sleep(0.05)
 
     def health(self) -> dict[str, Any]:
-        """What the supervisor says of itself; raises OSError while it is down."""
+        """The supervisor's health; raises OSError while it is down."""
         with contextlib.closing(_Connection(str(self.socket))) as http:
             http.request("GET", "/health")
             answer: dict[str, Any] = json.load(http.getresponse())
             return answer
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
-        """Any request at all, as it is; returns status and answer."""
+        """Send any request unchanged; returns status and response."""
         with contextlib.closing(_Connection(str(self.socket))) as http:
             http.putrequest(method, path, skip_accept_encoding=True)
             content = json.dumps(body).encode() if body is not None else b""
@@ -172,7 +172,7 @@ class RealSupervisor:
             return answer.status, json.loads(read) if read.startswith(b"{") else {}
 
     def client(self) -> RunnerClient:
-        """A client of its own for each test: it belongs to that test's loop."""
+        """A separate client for each test, because it belongs to that test's event loop."""
         return RunnerClient(self.socket)
 
     def stop(self, signum: int = signal.SIGTERM) -> int:
@@ -190,7 +190,7 @@ class RealSupervisor:
     # --- what it has on the machine -----------------------------------------------------------------------------
 
     def processes(self) -> list[str]:
-        """Its zygotes and everything in its sessions, as ``number name`` (zombies have let go of all they had)."""
+        """Its zygotes and all processes in its sessions, as ``number name`` (except zombies, which hold nothing)."""
         found = []
         own = set() if os.geteuid() == 0 else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
         for process in psutil.process_iter(["uids", "status", "name"]):
@@ -202,7 +202,7 @@ class RealSupervisor:
         return found
 
     def zygotes(self) -> list[psutil.Process]:
-        """The processes it starts sessions from."""
+        """The processes from which it starts sessions."""
         found: list[psutil.Process] = []
         for child in psutil.Process(self.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended has no command line any more
@@ -211,17 +211,17 @@ class RealSupervisor:
         return found
 
     def cgroups(self) -> list[Path]:
-        """Its own cgroup, one for each controller; those of its sessions lie below it."""
+        """Its own cgroup for each controller; those of its sessions are below it."""
         return cgroups_of(self.pid)
 
     def folders(self) -> list[Path]:
-        """What lies in its temporary folder."""
+        """The content of its temporary folder."""
         return sorted(self.temporary.iterdir())
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run as its events tell it."""
+    """A run, as described by its events."""
 
     id: str
     accepted: RunAccepted
@@ -250,7 +250,7 @@ class RecordedRun:
         return "".join(e.text for e in self.events if e.kind == "text")
 
     def lanes(self, *streams: str) -> dict[str | None, str]:
-        """All text of each lane, of these streams or of both."""
+        """The text of each lane, of these streams or of both."""
         lanes: dict[str | None, str] = defaultdict(str)
         for event in self.events:
             if event.kind == "text" and event.stream in (streams or ("stdout", "stderr")):
@@ -263,7 +263,7 @@ class RecordedRun:
 
     @property
     def result(self) -> Any:
-        """Plain text of the last expression's value."""
+        """The plain text of the last expression's value."""
         return next(d.data["text/plain"] for d in self.displays if d.result)
 
     @property
@@ -284,7 +284,7 @@ class RecordedRun:
 
 
 def new_name() -> str:
-    """A name for a session or a run that nothing else has."""
+    """A unique name for a session or a run."""
     return secrets.token_hex(8)
 
 
@@ -309,7 +309,7 @@ class SessionClient:
         return RunRequest(id=run or new_name(), session=self.session, spec=self.spec, code=code, timeout_s=timeout_s)
 
     async def submit(self, code: str, timeout_s: float | None = None) -> RunAccepted:
-        """Hand in a run and leave it to itself."""
+        """Submit a run without following it."""
         return await self.client.submit(self.request(code, timeout_s=timeout_s))
 
     async def leave(self) -> None:

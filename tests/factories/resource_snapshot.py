@@ -31,7 +31,7 @@ MAX_GROWTH = {"supervisor_bytes": 48 * 2**20, "zygote_bytes": 4 * 2**20}
 
 @dataclass(frozen=True)
 class ResourceSnapshot:
-    """One look. Nothing may be more than it was once all sessions have ended; of the two sizes, not much."""
+    """One snapshot. Once all sessions have ended, counts may not have grown, and the two sizes only slightly."""
 
     warm_kernels: int
     zygotes: tuple[tuple[int, float], ...]
@@ -54,7 +54,7 @@ class ResourceSnapshot:
     zygote_bytes: int
 
     def left_behind(self, before: ResourceSnapshot) -> list[str]:
-        """What there is now and was not ``before``, in words; nothing if all is well."""
+        """Describe what exists now and did not exist ``before``; empty if nothing does."""
         found = []
         for name in (field.name for field in fields(self)):
             was, now = getattr(before, name), getattr(self, name)
@@ -68,7 +68,7 @@ class ResourceSnapshot:
         return found
 
     def least(self, other: ResourceSnapshot) -> ResourceSnapshot:
-        """The smaller of each: what was only there for a moment is no measure."""
+        """The minimum of each value, because short-lived resources do not count."""
         smaller = {
             name: was & now if isinstance(was, Counter) else min(was, now)
             for name in (field.name for field in fields(self))
@@ -79,7 +79,7 @@ class ResourceSnapshot:
 
 
 def take_snapshot(node: RealSupervisor, sessions: int = 0) -> ResourceSnapshot:
-    """Count everything but what so many idle sessions have, which are meant to stay. The supervisor must be up."""
+    """Count everything except the resources of this many idle sessions, which stay. The supervisor must be up."""
     warm = node.health()["warm_kernels"]
     kernels = warm + sessions
     zygotes = node.zygotes()
@@ -107,7 +107,7 @@ BaselineSnapshots = dict[tuple[int, int, int], ResourceSnapshot]
 
 
 def wait_for_cleanup(node: RealSupervisor, first_looks: BaselineSnapshots, sessions: int = 0) -> ResourceSnapshot:
-    """Look until nothing is left of what has ended; fails with a list of it if that does not come about."""
+    """Wait until everything that ended is gone; fails with a list of the rest otherwise."""
     deadline = time.monotonic() + _CLEANUP_TIMEOUT_S
     while True:
         now = take_snapshot(node, sessions)
@@ -126,7 +126,7 @@ def _is_idle(now: ResourceSnapshot) -> bool:
 
 
 def _descriptors(pid: int, left_out: str = "") -> Counter[str]:
-    """Open descriptors by kind; the connections of those who ask at ``left_out`` come and go."""
+    """Open descriptors by kind; the connections of clients at ``left_out`` do not count."""
     paths = _paths_of_sockets(pid)
     kinds: Counter[str] = Counter()
     for fd in Path(f"/proc/{pid}/fd").iterdir():

@@ -1,4 +1,4 @@
-"""The routes of the application, and what there is to name in their paths."""
+"""The routes of the application, and objects to name in their paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDLESS = {"run_stream", "notifications_stream"}
 
 
 def all_routes(app: FastAPI) -> Iterator[Route | Mount]:
-    """All of them, those of included routers too."""
+    """All routes, including those of included routers."""
     return _routes(app.router.routes)
 
 
@@ -32,7 +32,7 @@ def _routes(routes: list[BaseRoute]) -> Iterator[Route | Mount]:
 
 
 async def path_parameters(app: FastAPI) -> dict[str, str]:
-    """What there is to name in a path: a lesson, a comment, a run. Needs a supervisor."""
+    """Objects to name in a path: a lesson, a comment, a run. Needs a supervisor."""
     async with aclosing(await signed_in_browser(app)) as author:
         posted = await author.post(f"/en/courses/{LESSON}/comments", data={"text": "Why?", "key": "one"})
         run = await press_run(author)

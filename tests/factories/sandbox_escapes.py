@@ -1,4 +1,4 @@
-"""Programs that want out. Each prints ``refused`` for what was refused, and ``OUT`` for what was not."""
+"""Programs that try to escape. Each prints ``refused`` for each refused attempt, and ``OUT`` for each that worked."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _PATIENCE_S = 60.0
 
 @dataclass
 class ScriptedRun:
-    """One run: what it was asked with, and the events nobody has acknowledged yet."""
+    """One run: its request, and the events that have not been acknowledged."""
 
     request: RunRequest
     events: list[Event] = field(default_factory=list)
@@ -94,7 +94,7 @@ class ScriptedSupervisor:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Go away: streams break off, connections are refused."""
+        """Stop: streams break, connections are refused."""
         if self._server is None:
             return
         stopping = asyncio.create_task(self._server.stop())
@@ -105,7 +105,7 @@ class ScriptedSupervisor:
         self._server = None
 
     async def restart(self) -> None:
-        """Crash and come back knowing nothing."""
+        """Crash and restart without any memory."""
         await self.stop()
         self.runs.clear()
         self.sessions.clear()
@@ -135,7 +135,7 @@ class ScriptedSupervisor:
         await self.emit(run, kind="finished", outcome=outcome, **more)
 
     async def change(self, name: str, **fields: Any) -> None:
-        """Let something happen to a session; those who wait for its end are told when it is gone."""
+        """Change a session; clients that wait for its end are notified when it is gone."""
         self.sessions[name] = self.sessions[name].model_copy(update=fields)
         async with self._sessions_changed:
             self._sessions_changed.notify_all()

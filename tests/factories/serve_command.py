@@ -1,4 +1,4 @@
-"""``lockstep serve`` as an operator starts it: web and supervisor, with folders and a plain user of its own."""
+"""``lockstep serve`` as an operator starts it: web application and supervisor, with their own folders and user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class ServeCommand:
-    """Start it; what it has on the machine can be found, and ended."""
+    """Start it; its resources on the machine can be found and ended."""
 
     def __init__(self, **settings: object) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lc-"))
@@ -70,27 +70,27 @@ class ServeCommand:
         return found[0]
 
     def ready(self) -> bool:
-        """Whether the supervisor says that sessions can be had."""
+        """Whether the supervisor can create sessions."""
         try:
             return asyncio.run(_ask_health(self.folder / "data" / "run" / "supervisor.sock")).status == "ready"
         except RunnerError:
             return False
 
     def stop(self) -> int:
-        """Ask it to end; returns its status."""
+        """Ask it to end; returns its exit status."""
         assert self._web
         self._web.send_signal(signal.SIGINT)
         return self._web.wait(40)
 
     def remove(self) -> None:
-        """End it if need be and delete its folders."""
+        """End it if necessary, and delete its folders."""
         if self._web and self._web.poll() is None:
             self._web.kill()
             self._web.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def select(self, query: str) -> list[tuple[Any, ...]]:
-        """Ask its database, from outside."""
+        """Query its database from outside."""
         with closing(sqlite3.connect(f"file:{self.folder}/data/lockstep.db?mode=ro", uri=True)) as db:
             return db.execute(query).fetchall()
 

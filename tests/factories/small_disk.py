@@ -1,4 +1,4 @@
-"""A small disk of its own for a database: a tmpfs that a test fills up, and empties again."""
+"""A small disk for a database: a tmpfs that a test can fill up and empty."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CHUNK = bytes(65_536)
 
 
 class SmallDisk:
-    """Mounted at ``path``."""
+    """The disk, mounted at ``path``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._filler = path / "filler"
 
     def fill(self) -> None:
-        """Leave no byte free."""
+        """Fill it up completely."""
         with self._filler.open("ab", buffering=0) as file:
             piece = _CHUNK
             while piece:
@@ -38,13 +38,13 @@ class SmallDisk:
                     piece = piece[: len(piece) // 2]
 
     def free(self) -> None:
-        """Give the room back."""
+        """Free the space."""
         self._filler.unlink()
 
 
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[SmallDisk]:
-    """A disk of this size. Skips the test where this process may not mount one."""
+    """A disk of this size. Skips the test if this process may not mount one."""
     folder = Path(tempfile.mkdtemp(prefix="lockstep-disk-"))
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:

@@ -1,4 +1,4 @@
-"""A real SMTP server, with and without TLS, that keeps what it gets."""
+"""A real SMTP server, with and without TLS, that stores the emails it receives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 
 
 class SmtpMailbox:
-    """The handler of aiosmtpd. ``answers`` are given one by one; then every mail is taken."""
+    """The handler of aiosmtpd. It gives ``answers`` one by one, and then accepts every email."""
 
     def __init__(self, *answers: str) -> None:
         self.mails: list[EmailMessage] = []
@@ -48,7 +48,7 @@ class SmtpMailbox:
 
 @contextmanager
 def serve_smtp(postbox: SmtpMailbox, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve while the block lasts; with TLS it wants STARTTLS and a password. Yields host and port."""
+    """Serve during the block; with TLS, it requires STARTTLS and a password. Yields host and port."""
 
     def authenticate(_server: SMTP, _session: Session, _envelope: Envelope, _how: str, data: object) -> AuthResult:
         good = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
@@ -71,7 +71,7 @@ def serve_smtp(postbox: SmtpMailbox, tls: ssl.SSLContext | None = None) -> Itera
 
 
 def make_certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's side of TLS for this machine, and the file that a client has to trust for it."""
+    """The server side of TLS for this machine, and the certificate that a client has to trust."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
     start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)

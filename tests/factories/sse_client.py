@@ -1,4 +1,4 @@
-"""Reading server-sent events as a browser does."""
+"""Reads server-sent events as a browser does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """One event as it was sent."""
+    """One event, as sent."""
 
     id: int | None
     event: str
@@ -55,5 +55,5 @@ def _parse_event(block: str) -> ReceivedEvent | None:
 
 
 def printed_text(frames: list[ReceivedEvent]) -> str:
-    """What the frames print."""
+    """The printed text in the events."""
     return "".join(frame.data["text"] for frame in frames if frame.event == "text")

@@ -15,7 +15,7 @@ from tests.factories.stored_runs import store_run
 async def store_run_with_output(
     db: Database, lines: int = 3, size: int = 100, *, at: datetime | None = None, finish: bool = True, **facts: Any
 ) -> str:
-    """Store a run that printed so many lines of so many characters, at some time; returns its id."""
+    """Store a run that printed this many lines of this many characters, at some time; returns its id."""
     at = at or now()
     code = facts.setdefault("code", "1")
     run_id = await store_run(db, created_at=at, stored_bytes=RUN_ROW_BYTES + len(code.encode()), **facts)

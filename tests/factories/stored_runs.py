@@ -1,4 +1,4 @@
-"""Runs in SQL, as nobody ran them."""
+"""Runs stored directly in the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.runs.models import Run, RunState
 
 
 async def store_run(db: Database, **facts: Any) -> str:
-    """Store a run with these facts, queued by a visitor if they say nothing else; returns its id."""
+    """Store a run with these values, by default queued by a visitor; returns its id."""
     usual: dict[str, Any] = {
         "id": secrets.token_hex(16),
         "learner_id": "v",

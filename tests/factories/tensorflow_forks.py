@@ -26,14 +26,14 @@ _TIMEOUT_S = 850
 
 
 class CompletedProgram(NamedTuple):
-    """How a program ended, and what it wrote to both streams."""
+    """How a program ended, and its output on both streams."""
 
     status: int
     output: str
 
 
 class TensorFlowForkServer:
-    """The process that forks; it has its home, and what Keras keeps there, in ``home``."""
+    """The forking process; its home folder, with Keras's files, is ``home``."""
 
     def __init__(self, keras: int, home: Path) -> None:
         environment = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -58,7 +58,7 @@ class TensorFlowForkServer:
 
 
 def main() -> None:
-    """Answer programs on standard input, one a line, until there are no more."""
+    """Run programs from standard input, one per line, until it ends."""
     gc.disable()  # as a zygote does while it imports
     import tensorflow as tf
 

@@ -19,7 +19,7 @@ _STAGE = "/mnt"
 
 
 def unprivileged_command(uid: int) -> tuple[str, ...]:
-    """The beginning of a command line; nothing for those who are plain users already."""
+    """The prefix of a command line; empty for unprivileged users."""
     if os.geteuid() != 0:
         return ()
     if not shutil.which("setpriv"):
@@ -38,5 +38,5 @@ def unprivileged_command(uid: int) -> tuple[str, ...]:
 
 
 def _closed_at(folder: Path) -> Path | None:
-    """The outermost folder on the way that others may not enter."""
+    """The outermost folder on the path that other users may not enter."""
     return next((at for at in reversed((folder, *folder.parents)) if not at.stat().st_mode & 0o001), None)

@@ -1,4 +1,4 @@
-"""What has been tried elsewhere to get a script into a page through Markdown."""
+"""Known attempts to inject scripts into a page through Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route, asked by everyone there is: who gets in is what its feature says, and nobody meets a failure."""
+"""Every route, requested by every kind of user: only those that its feature allows get in, and no request fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHUT = {401, 403}
 
 
 async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
-    """A browser of someone of that kind: of a new account each time, for some routes end it."""
+    """A browser of a user of that kind: with a new account each time, because some routes delete it."""
     if who in ("learner", "instructor", "admin"):
         return await signed_in_browser(app, who)
     client = browser_client(app)

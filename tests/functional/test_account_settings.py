@@ -1,4 +1,4 @@
-"""What people change about their account, take with them, and delete."""
+"""What people can change about their account, export, and delete."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def stored(app: FastAPI) -> Account:
 
 
 async def names(client: httpx.AsyncClient) -> bool:
-    """Whether the bar knows who it is."""
+    """Whether the header shows the account."""
     return "@" in (await client.get("/en/account-menu")).text
 
 

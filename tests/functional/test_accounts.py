@@ -1,4 +1,4 @@
-"""Signing up, in and out, by a browser: what is said, what is mailed, and what nobody learns."""
+"""Signing up, in and out with a browser: messages, emails, and what nobody can find out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def mailed(mailbox: Mailbox, address: str, count: int = 1) -> str:
 
 
 async def sign_up(client: httpx.AsyncClient, mailbox: Mailbox) -> None:
-    """Ada makes an account and opens it."""
+    """Ada creates an account and activates it."""
     assert (await client.post("/en/sign-up", data=ADA)).status_code == 200
     link = await mailed(mailbox, ADA["email"])
     assert (await client.get(link)).status_code == 200
@@ -179,7 +179,7 @@ async def test_signing_in_gives_a_token_that_the_browser_never_had(
 
 
 def at_school(app: FastAPI) -> httpx.AsyncClient:
-    """A browser behind an address that many people share."""
+    """A browser with a network address that many people share."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=("8.8.8.8", 1))
     return httpx.AsyncClient(transport=transport, base_url="http://test", headers={"sec-fetch-site": "same-origin"})
 
@@ -211,7 +211,7 @@ async def test_a_sign_in_leads_nowhere_else(client: httpx.AsyncClient, mailbox: 
     assert answer.headers["location"] == "/en/"
     form = (await client.get("/en/sign-in", params={"next": next_})).text
     assert '<input type="hidden" name="next" value="">' in form
-    led_to = re.findall(r'(?:href|action|value)="([^"?]*)', form)  # the query of this page may stand behind a ?
+    led_to = re.findall(r'(?:href|action|value)="([^"?]*)', form)  # the query of this page may follow a ?
     assert not [address for address in led_to if "evil" in address]
 
 

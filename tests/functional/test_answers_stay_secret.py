@@ -1,4 +1,4 @@
-"""No address gives away a solution, an answer, or a feedback before a learner may have it."""
+"""No address reveals a solution, an answer, or feedback before a learner may have it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = (
 
 
 def addresses(app: FastAPI) -> Iterator[str]:
-    """Every address about the lesson, with every name that it has."""
+    """Every address about the lesson, with every name in it."""
     for route in all_routes(app):
         if not isinstance(route, Route) or "GET" not in (route.methods or ()) or route.name in ENDLESS:
             continue

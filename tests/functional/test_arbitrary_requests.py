@@ -1,4 +1,4 @@
-"""Whatever is asked of a route, by a stranger or by an instructor: no answer says that the server failed."""
+"""Whatever is sent to a route, by a visitor or by an instructor: no response says that the server failed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def words() -> st.SearchStrategy[str]:
 
 
 def values() -> st.SearchStrategy[Any]:
-    """What JSON can say."""
+    """Any JSON value."""
     simple = st.none() | st.booleans() | st.integers() | st.floats() | words()
     return st.recursive(
         simple, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words(), inner, max_size=3), max_leaves=6
@@ -61,7 +61,7 @@ def values() -> st.SearchStrategy[Any]:
 
 
 def bodies() -> st.SearchStrategy[tuple[str, bytes]]:
-    """A content type, and what is sent as if it were of it."""
+    """A content type, and a body that claims to be of that type."""
     fields = st.dictionaries(st.sampled_from(_FIELDS), words(), max_size=8)
     objects = st.dictionaries(st.sampled_from(_FIELDS), values(), max_size=8)
     form = fields.map(lambda said: (FORM, urlencode(said, errors="surrogatepass").encode()))
@@ -72,7 +72,7 @@ def bodies() -> st.SearchStrategy[tuple[str, bytes]]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of any route: what stands in its path instead of something that is there, and all the rest."""
+    """A request for any route: values in its path instead of existing ids, and everything else."""
 
     odd: str
     """For one part of the path; in most requests none."""
@@ -106,7 +106,7 @@ def asked() -> st.SearchStrategy[Asked]:
 
 @cache
 def material(number: int) -> list[Asked]:
-    """That many examples, the same each time and for everybody."""
+    """This many examples, always the same."""
     return fixed_examples(asked(), number)
 
 
@@ -117,7 +117,7 @@ def asked_of(app: FastAPI) -> Iterator[Route]:
 
 
 async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
-    """A browser: of a new account for each route, because some of them end it."""
+    """A browser with a new account for each route, because some of them delete it."""
     return browser_client(app) if who == "stranger" else await signed_in_browser(app, who)
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not (PROGRAMS / "initdb").exists(), reason="Post
 
 
 def recipes() -> tuple[str, str]:
-    """The two blocks of commands: to back up, and to restore."""
+    """The two blocks of commands: for the backup, and for restoring it."""
     section = (ROOT / "docs" / "operate" / "backup.md").read_text()
     back_up, restore = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     return back_up, restore
@@ -56,7 +56,7 @@ class Installation:
         }
 
     def follow(self, commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
-        """Type commands into a shell in ``folder``, until one fails."""
+        """Run commands in a shell in ``folder``, until one fails."""
         return subprocess.run(
             ["bash", "-e", "-c", commands],
             cwd=folder,
@@ -67,19 +67,19 @@ class Installation:
         )
 
     def query(self, sql: str) -> str:
-        """What the database answers."""
+        """Query the database."""
         command = ["psql", "-At", "-U", "lockstep", "-c", sql, "lockstep"]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     def remove(self) -> None:
-        """Stop its database, if it runs."""
+        """Stop its database, if it is running."""
         subprocess.run(["docker", "compose", "down"], env=self.environment, capture_output=True, check=False)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where the database's user may pass, with a path short enough for a socket."""
+    """A folder that the database's user can enter, with a path short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="lockstep-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -87,7 +87,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def installations(folder: Path) -> Iterator[tuple[Installation, Installation]]:
-    """An old one and a new one."""
+    """An old and a new installation."""
     both = Installation(folder / "old"), Installation(folder / "new")
     yield both
     for each in both:

@@ -32,7 +32,7 @@ SENTENCE = "I accept that untrusted users can harm this machine"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder of the plain user's."""
+    """A folder that the unprivileged user owns."""
     with tempfile.TemporaryDirectory(prefix="ls-") as folder:
         if os.geteuid() == 0:
             os.chown(folder, UID, UID)
@@ -40,7 +40,7 @@ def place() -> Iterator[Path]:
 
 
 def without_bubblewrap(place: Path) -> tuple[str, ...]:
-    """A plain user who finds no program but by its full name."""
+    """An unprivileged user who finds programs only by their full path."""
     return (*unprivileged_command(UID), "env", f"PATH={place}", f"TMPDIR={place}")
 
 
@@ -152,7 +152,7 @@ async def test_ready_tells_that_runs_are_refused_and_not_why(
 
 @asynccontextmanager
 async def _served(place: Path, lessons: Path, **settings: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Process, str]]:
-    """A server for untrusted users, started by a plain user without bubblewrap; its log; its runner is up."""
+    """A server for untrusted users, started by an unprivileged user without bubblewrap; its log; its runner is up."""
     options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons} | LEAST | settings
     serve = ("serve", "--host", "0.0.0.0", "--port", "0")
     process = await start(*serve, before=without_bubblewrap(place), **options)
@@ -185,7 +185,7 @@ async def _ready(client: httpx.AsyncClient) -> bool:
 
 @pytest.fixture
 def lessons(settings: Settings, place: Path) -> Path:
-    """The small course where the plain user can read it."""
+    """The small course, readable by the unprivileged user."""
     shutil.copytree(settings.lessons_dir, place / "lessons")
     return place / "lessons"
 

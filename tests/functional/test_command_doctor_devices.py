@@ -1,4 +1,4 @@
-"""``lockstep doctor --devices``: what counts as result that real devices work in sessions."""
+"""``lockstep doctor --devices``: what counts as a proof that real devices work in sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def said(device: str, replicas: int, *opened: str, right: bool = True) -> dict[s
 
 @asynccontextmanager
 async def runner(supervisor: ScriptedSupervisor, answers: list[dict[str, Any] | None]) -> AsyncIterator[RunnerClient]:
-    """A runner whose sessions, one after the other, have a real device and say this, or have none."""
+    """A runner whose sessions, one after the other, have a real device and print this, or have none."""
     served: set[str] = set()
 
     async def play() -> None:

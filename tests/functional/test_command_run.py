@@ -1,4 +1,4 @@
-"""``lockstep run``: its output, its exit status, its refusals."""
+"""``lockstep run``: its output, exit status and errors."""
 
 from __future__ import annotations
 

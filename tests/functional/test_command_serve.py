@@ -47,7 +47,7 @@ async def _served(*arguments: str, **settings: Any) -> AsyncIterator[tuple[Proce
 
 
 async def _url(process: Process) -> str:
-    """Where it serves, as it says."""
+    """The address at which it serves, according to its output."""
     assert process.stderr is not None
     said = ""
     while line := (await process.stderr.readline()).decode():
@@ -161,7 +161,7 @@ async def test_workers_end_when_the_process_that_started_them_is_killed(
 
 @pytest.fixture
 def bare_node() -> Iterator[RealSupervisor]:
-    """A runner that is not started yet, of a plain user who finds no bubblewrap."""
+    """A runner that has not started yet, of an unprivileged user who does not find bubblewrap."""
     node = RealSupervisor((*unprivileged_command(UID), "env", "PATH=/nothing"), warm_kernels=0)
     if os.geteuid() == 0:
         for folder in (node.folder, node.data, node.temporary):

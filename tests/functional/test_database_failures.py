@@ -1,4 +1,4 @@
-"""What learners, load balancers and the log get while the database cannot do its work, and after."""
+"""What learners, load balancers and the log see while the database fails, and after."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_with_every_connection_in_use_requests_are_told_when_to_come_back(
 
 
 async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str, Any]:
-    """What is at an address, once it says all that is wanted."""
+    """The content at an address, once it contains all of this."""
     async with asyncio.timeout(30):
         while True:
             found: dict[str, Any] = (await client.get(path)).json()
@@ -79,7 +79,7 @@ async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str
 
 
 async def until_told(app: FastAPI, run_id: str, state: str) -> None:
-    """Return once the stream of a run says that state."""
+    """Return once the stream of a run reports that state."""
     async with asyncio.timeout(10), aclosing(app.state.dispatcher.streams.frames(run_id, 0)) as stream:
         async for frames in stream:
             if any(frame.event == "state" and json.loads(frame.data)["state"] == state for frame in frames):

@@ -1,4 +1,4 @@
-"""The documentation at ``/docs/``: public, only to be read, and nothing beside it."""
+"""The documentation at ``/docs/``: public, read-only, and nothing beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts are for instructors: to everyone else, a draft answers exactly as a lesson that does not exist."""
+"""Drafts are for instructors: for everyone else, a draft behaves exactly like a lesson that does not exist."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def publish(settings: Settings, status: str) -> None:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """A second lesson that says nothing of its status, and a course of nothing but a draft."""
+    """A second lesson without a status, and a course with only a draft."""
     root = settings.lessons_dir
     for folder in (root / DRAFT, root / "cellar" / "wine"):
         (folder / "assets").mkdir(parents=True)
@@ -129,7 +129,7 @@ def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
 
 
 def seen(answer: httpx.Response, *names: str) -> tuple[int, str]:
-    """What came back, but for the names that were asked for."""
+    """The response, without the requested names."""
     body = re.sub(r"[0-9a-f]{12,}", "", answer.text)
     for name in names:
         body = body.replace(name, "NAME")

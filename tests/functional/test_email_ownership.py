@@ -1,4 +1,4 @@
-"""An address is its owner's: what somebody else typed is in nobody's way, whoever is quicker."""
+"""An address belongs to its owner: what somebody else typed blocks nobody, whoever is quicker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
 
 @pytest.fixture
 async def bob(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser of somebody who has an account of another address."""
+    """A browser of somebody who has an account with another address."""
     async with await signed_in_browser(
         app, await store_account(app.state.db, name="Bob", email="bob@example.com")
     ) as client:
@@ -115,7 +115,7 @@ async def test_a_link_for_a_new_password_says_nothing_that_a_stranger_typed(
 async def test_a_new_address_is_taken_over_only_by_who_is_in_the_account(
     app: FastAPI, bob: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
-    """Whoever gets the mail for a slip of the pen could ask for a new password next."""
+    """Whoever receives the email for a typo could request a new password next."""
     await bob.post("/en/settings/security/email", data={"email": "slip@example.org"})
     link = await link_to(mailbox, "slip@example.org", "new Lockstep email address")
 

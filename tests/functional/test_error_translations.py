@@ -1,4 +1,4 @@
-"""What cannot be read is answered in the language of the page, down to the last word."""
+"""Errors about invalid input are in the language of the page, completely."""
 
 from __future__ import annotations
 

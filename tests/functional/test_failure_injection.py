@@ -1,4 +1,4 @@
-"""Failures that a learner injects from the session panel: into which process, when, and what is refused."""
+"""Failures that a learner injects from the session panel: into which process, when, and which are rejected."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MEMBERS = (
 
 @pytest.fixture
 def offering(settings: Settings) -> None:
-    """The lesson has a cell for which a learner may pick a machine."""
+    """The lesson has a cell for which a learner may choose a machine."""
     add_choice(settings.lessons_dir)
 
 
 def said(answer: httpx.Response) -> str:
-    """What became of a failure."""
+    """The result of an injected failure."""
     (words,) = re.findall(r"<span data-key=\"\w*\">(.*)</span>", answer.text)
     return str(words)
 

@@ -1,4 +1,4 @@
-"""Alive, and ready."""
+"""Health checks: alive and ready."""
 
 from __future__ import annotations
 

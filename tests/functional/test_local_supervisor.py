@@ -1,4 +1,4 @@
-"""The supervisor that ``lockstep serve`` starts, as the system shows it."""
+"""The supervisor that ``lockstep serve`` starts, as seen by the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations: up, down, and what they make is what the models say, on both databases."""
+"""Migrations: up, down, and equal to the models, on both databases."""
 
 from __future__ import annotations
 

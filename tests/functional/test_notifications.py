@@ -1,4 +1,4 @@
-"""Notifications over HTTP: the bell, its stream, the list, and links that end mails."""
+"""Notifications over HTTP: the bell, its stream, the list, and unsubscribe links."""
 
 from __future__ import annotations
 

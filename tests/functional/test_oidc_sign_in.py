@@ -1,4 +1,4 @@
-"""Signing in by another site: an issuer of our own on loopback, honest or not."""
+"""Signing in with another site: an issuer on loopback, honest or not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def issuer() -> AsyncIterator[Issuer]:
 
 @pytest.fixture
 def settings(settings: Settings, issuer: Issuer) -> Settings:
-    """The issuer is set, under a name of its own, and as if it were GitHub."""
+    """The issuer is configured, under its own name and as if it were GitHub."""
     sites = {"campus": issuer.settings(label="Example University")}
     sites["github"] = issuer.settings(issuer=f"{issuer.url}/", label="Our GitHub")
     kept = settings.model_dump(exclude={"oidc", "public_url"})
@@ -50,19 +50,19 @@ def settings(settings: Settings, issuer: Issuer) -> Settings:
 
 
 async def asked(client: httpx.AsyncClient, path: str = WITH) -> str:
-    """Where the site is asked, once somebody has chosen it."""
+    """The address to which the site sends somebody who has chosen it."""
     answer = await client.get(path)
     assert answer.status_code == 303, answer.text
     return answer.headers["location"]
 
 
 async def back(client: httpx.AsyncClient, issuer: Issuer, path: str = WITH) -> httpx.Response:
-    """Go there, sign in, and come back."""
+    """Go there, sign in, and return."""
     return await client.get(issuer.consent(await asked(client, path)))
 
 
 async def told(client: httpx.AsyncClient, answer: httpx.Response) -> str:
-    """The page one comes to."""
+    """The resulting page."""
     assert answer.status_code == 303
     return (await client.get(answer.headers["location"])).text
 
@@ -402,7 +402,7 @@ async def test_github_says_who_somebody_is_by_its_own_way(
 
 
 async def back_of_github(client: httpx.AsyncClient, issuer: Issuer, path: str) -> httpx.Response:
-    """GitHub does not say in its answer who it is."""
+    """GitHub's response does not say who sent it."""
     return await client.get(issuer.consent(await asked(client, path)).split("&iss=")[0])
 
 

@@ -1,4 +1,4 @@
-"""What is stored of learners is bounded, and what was deleted says so wherever it is read."""
+"""Stored output is limited, and deleted output says so wherever it is read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _until_finished(client: httpx.AsyncClient, run_id: str) -> dict[str, o
 
 
 async def _until_acknowledged(run: ScriptedRun) -> None:
-    """The supervisor keeps what nobody acknowledges, and all runs share its memory."""
+    """The supervisor keeps what has not been acknowledged, and all runs share its memory."""
     async with asyncio.timeout(5):
         while run.acknowledged < run.last_seq:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
@@ -66,7 +66,7 @@ async def _stored(app: FastAPI) -> int:
 
 
 async def _flood(client: httpx.AsyncClient, supervisor: ScriptedSupervisor, runs: int, code: str = "1") -> list[str]:
-    """Ask for runs that print 200 KB each; how each was answered or ended."""
+    """Submit runs that print 200 KB each; returns how each was answered or ended."""
     supervisor.answer = [LINE] * 10
     ended = []
     for _ in range(runs):

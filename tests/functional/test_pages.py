@@ -1,4 +1,4 @@
-"""Pages: languages, errors, and what may be kept for everyone."""
+"""Pages: languages, errors, and what may be cached for everyone."""
 
 from __future__ import annotations
 

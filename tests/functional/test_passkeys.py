@@ -1,4 +1,4 @@
-"""Passkeys, by a device in software: what opens an account, and everything that does not."""
+"""Passkeys, with a software authenticator: what signs in to an account, and everything that does not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient
 
 @pytest.fixture
 async def other(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser in which nobody is signed in."""
+    """A browser that is not signed in."""
     async with browser_client(app) as client:
         yield at_localhost(client)
 

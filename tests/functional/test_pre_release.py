@@ -65,7 +65,7 @@ async def rows(db: Database) -> dict[str, list[dict[str, Any]]]:
 
 
 async def schema(db: Database) -> dict[str, Any]:
-    """Columns, keys, constraints, and indexes with their names. Columns have no order."""
+    """Columns, keys, constraints, and indexes with their names. The order of columns does not matter."""
     async with db.engine.connect() as connection:
         return await connection.run_sync(_schema)
 
@@ -91,7 +91,7 @@ def _schema(connection: Connection) -> dict[str, Any]:
 
 
 def _options(constraint: Any) -> dict[str, str]:
-    """What an index has of one database, such as ``WHERE``, as text."""
+    """Options of an index that one database has, such as ``WHERE``, as text."""
     return {name: str(value) for name, value in constraint.get("dialect_options", {}).items()}
 
 

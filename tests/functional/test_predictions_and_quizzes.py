@@ -1,4 +1,4 @@
-"""Predictions and quizzes: answered once for the record, awarded once, shown with what may be shown by then."""
+"""Predictions and quizzes: recorded once, awarded once, and shown with only what may be shown by then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages and fragments of progress: one's own in words, and a profile only for who wants to be seen."""
+"""The pages and fragments of progress: one's own in words, and profiles only of people who want to be seen."""
 
 from __future__ import annotations
 

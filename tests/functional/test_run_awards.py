@@ -1,4 +1,4 @@
-"""A run that ends well is worth something, once, at once, whoever stores its end."""
+"""A successful run earns its award once and at once, whichever process stores its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output is never lost: followers against a supervisor that breaks, restarts, forgets and talks nonsense."""
+"""Output is never lost: followers against a supervisor that breaks, restarts, forgets and sends nonsense."""
 
 from __future__ import annotations
 

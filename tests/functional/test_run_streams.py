@@ -1,4 +1,4 @@
-"""Live streams: what SQL holds, in order, each event once, whatever breaks."""
+"""Live streams: the content of the database, in order, each event once, whatever breaks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.factories.sse_client import ReceivedEvent, live_stream, parse_events,
 
 @pytest.fixture
 async def page(supervisor: ScriptedSupervisor, settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser at a real server."""
+    """A browser on a real server."""
     async with serving(create_app(settings)) as client:
         yield client
 
@@ -242,7 +242,7 @@ async def test_one_learner_has_some_streams_at_once_and_one_that_leaves_makes_ro
 
 
 async def _admitted(page: httpx.AsyncClient, url: str) -> None:
-    """Wait until there is room: the server hears a little later that somebody has left."""
+    """Wait until there is room: the server notices a moment later that somebody has left."""
     for _ in range(200):
         async with page.stream("GET", url) as response:
             if response.status_code == 200:

@@ -377,7 +377,7 @@ async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
 
 @pytest.fixture
 def full_disk(app: FastAPI) -> Iterator[list[str]]:
-    """A list of beginnings of statements for which the disk has no room, for as long as they are in it."""
+    """A list of prefixes of statements that fail for lack of disk space, as long as they are in it."""
     refused: list[str] = []
 
     def refuse(_c: Any, _k: Any, sql: str, args: Any, *_: Any) -> None:

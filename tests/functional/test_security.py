@@ -1,4 +1,4 @@
-"""What every answer carries, what no request may do, and who may use which route."""
+"""What every response contains, what no request may do, and which users may use which route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The session panel: what it says, and what its buttons do."""
+"""The session panel: its texts and its buttons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lesson(settings: Settings) -> Lesson:
 
 @pytest.fixture
 def offering(settings: Settings) -> None:
-    """The lesson has a cell for which a learner may pick a machine."""
+    """The lesson has a cell for which a learner may choose a machine."""
     add_choice(settings.lessons_dir)
 
 

@@ -1,4 +1,4 @@
-"""A whole class comes back after a pause: each sign-in is noted again at once, and nobody waits for the database."""
+"""A whole class returns after a pause: each sign-in is noted again at once, and nobody waits for the database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
 
 
 async def a_class(app: FastAPI, learners: int, leave: AsyncExitStack) -> list[httpx.AsyncClient]:
-    """Browsers of so many accounts whose sign-in was last noted so long ago that the next request notes it again."""
+    """Browsers of this many accounts whose sign-in was last noted so long ago that the next request notes it again."""
     browsers = [await leave.enter_async_context(await signed_in_browser(app)) for _ in range(learners)]
     db: Database = app.state.db
     async with db.writing() as session:

@@ -1,4 +1,4 @@
-"""Browsers that become one account's: nothing lost, nothing twice, whoever comes first."""
+"""Browsers that join one account: nothing is lost, nothing is counted twice, whoever comes first."""
 
 from __future__ import annotations
 

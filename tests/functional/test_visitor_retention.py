@@ -1,4 +1,4 @@
-"""Visitors who will not come back: all that is kept of them goes, and nothing of anybody else."""
+"""Visitors who do not come back: everything stored about them is deleted, and nothing of anybody else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run(learner: str, at: datetime, events: int) -> list[Base]:
 
 
 def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
-    """A row of each table that has any of a learner."""
+    """A row in each table that has rows of learners."""
     visit = LessonProgress(learner_id=learner, lesson="c/a", started_at=at, last_seen_at=at, anchor="")
     report = {"kind": "text", "page": "/en", "text": "A typo.", "language": "en"}
     answer = {"helpful": True, "comment": "Good.", "language": "en"}

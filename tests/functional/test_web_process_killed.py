@@ -1,4 +1,4 @@
-"""The web process is killed while a run ends: what the run has earned is neither lost nor given twice."""
+"""The web process is killed while a run ends: its awards are neither lost nor given twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_THE_CLOCK = ("day", "hour")
 
 
 class Web:
-    """A web process on a port of its own, which can be killed."""
+    """A web process on its own port, which can be killed."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self.port = free_port()
@@ -75,7 +75,7 @@ async def web(settings: Settings, supervisor: ScriptedSupervisor, database: Data
 
 
 async def _awarded(db: Database, run_id: str) -> Counter[tuple[str, str, int]]:
-    """What the run's learner has, once the run has finished."""
+    """The awards of the run's learner, once the run has finished."""
     async with asyncio.timeout(60):
         while True:
             async with db.session() as session:

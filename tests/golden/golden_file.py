@@ -1,4 +1,4 @@
-"""Golden files: what was right once is compared whole. ``LOCKSTEP_TEST_GOLDEN=write`` writes them anew."""
+"""Golden files: complete outputs, compared with a recorded version. ``LOCKSTEP_TEST_GOLDEN=write`` rewrites them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ FOLDER = Path(__file__).parent
 
 
 def assert_golden(name: str, text: str) -> None:
-    """The text is that of the golden file."""
+    """Check that the text equals the golden file."""
     path = FOLDER / name
     if os.environ.get("LOCKSTEP_TEST_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8"), f"{name} differs; look at it, then write it anew"
+    assert text == path.read_text(encoding="utf-8"), f"{name} differs; check the difference, then rewrite it"

@@ -1,4 +1,4 @@
-"""A whole lesson, as page and as notebook, compared with what it was."""
+"""A whole lesson, as page and as notebook, compared with golden files."""
 
 from __future__ import annotations
 

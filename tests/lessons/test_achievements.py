@@ -1,4 +1,4 @@
-"""The achievements that are shipped: without a mistake, in every language, each with a drawing of its own."""
+"""The shipped achievements: without errors, in every language, each with its own drawing."""
 
 from __future__ import annotations
 

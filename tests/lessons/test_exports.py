@@ -1,4 +1,4 @@
-"""Every lesson as a file to take away: what its first cells say, and what plain TensorFlow makes of it."""
+"""Every lesson as a downloaded file: what its first cells say, and what plain TensorFlow does with it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson)
 
 @pytest.mark.slow
 def test_plain_tensorflow_skips_cells_that_need_more_with_a_sentence(tmp_path: Path) -> None:
-    """Three lessons one after the other in one kernel, as TensorFlow takes seconds to import."""
+    """Three lessons one after the other in one kernel, because importing TensorFlow takes seconds."""
     lessons = [_exported(slug) for slug in ("multi-worker", "parameter-servers", "tpu-strategy")]
     whole = lessons[0]
     # Some exercises ask for a plain machine, and run there.

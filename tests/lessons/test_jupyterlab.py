@@ -1,4 +1,4 @@
-"""Saving a lesson in JupyterLab changes only what its author edited: everything else stays, to the byte."""
+"""Saving a lesson in JupyterLab changes only what its author edited; everything else stays, byte for byte."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _id(path: Path) -> str:
 
 
 def _contents(folder: Path) -> Any:
-    """What JupyterLab's server opens and saves files with, once jupytext is installed."""
+    """The contents manager of JupyterLab's server, with jupytext installed."""
     return jupytext.TextFileContentsManager(root_dir=str(folder))
 
 
 def _saved(path: Path, kernel: str) -> None:
-    """Open the file as a notebook, let a kernel start as JupyterLab does, and save."""
+    """Open the file as a notebook, start a kernel as JupyterLab does, and save."""
     contents = _contents(path.parent)
     model = json.loads(json.dumps(contents.get(path.name, type="notebook"), default=str))
     notebook = model["content"]

@@ -1,4 +1,4 @@
-"""The lessons of this repository, as files: no mistakes, the same cells for jupytext, whole notebooks."""
+"""The lessons of this repository as files: no errors, the same cells for jupytext, complete notebooks."""
 
 from __future__ import annotations
 

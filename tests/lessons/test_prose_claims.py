@@ -1,4 +1,4 @@
-"""Claims of lessons that were wrong once: each now stands beside a cell whose output is compared with it.
+"""Claims of lessons that were wrong once: each is now next to a cell whose output is compared with it.
 
 Here it is only held that the cell states what it prints. ``test_cells`` runs every cell and compares.
 """

@@ -1,4 +1,4 @@
-"""The files by which others can join: what GitHub and editors expect of them, and that they point to what exists."""
+"""The files for contributors: what GitHub and editors expect, with links that work."""
 
 from __future__ import annotations
 

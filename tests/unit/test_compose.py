@@ -1,4 +1,4 @@
-"""What the Compose file promises: learners' code has no network, no capability, and one door."""
+"""The promises of the Compose file: learners' code has no network, no capabilities, and one connection."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def services() -> dict[str, Any]:
 
 
 def allowed(syscall: str) -> list[Any]:
-    """The rules of the runner's seccomp profile that let a system call through."""
+    """The rules of the runner's seccomp profile that allow a system call."""
     profile = json.loads((ROOT / "docker" / "runner.seccomp.json").read_text())
     assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
     return [rule for rule in profile["syscalls"] if syscall in rule["names"] and rule["action"] == "SCMP_ACT_ALLOW"]
@@ -75,7 +75,7 @@ def test_the_runner_is_bounded() -> None:
 
 
 def seats_with(memory_mb: int) -> int:
-    """Sessions at once of the runner as Compose starts it, with that much memory."""
+    """The number of sessions at once in the runner as Compose starts it, with that much memory."""
     room = AvailableResources(memory_mb, default(services()["runner"]["pids_limit"]), memory_is_limited=True)
     sessions = default(services()["runner"]["environment"]["LOCKSTEP_MAX_SESSIONS"])
     return session_capacity(RunnerSettings(max_sessions=sessions), room).count
@@ -182,7 +182,7 @@ def test_the_runner_image_has_no_application_and_the_web_image_only_the_wire() -
 
 
 def runner_files_of_the_application() -> set[str]:
-    """The runner's modules that ``app`` imports, what those import, and the packages that they are in."""
+    """The runner's modules that ``app`` imports, the modules that those import, and their packages."""
     files: set[str] = set()
     waiting = [*(ROOT / "app").rglob("*.py")]
     while waiting:

@@ -1,4 +1,4 @@
-"""The README and the pages of the site name every setting, command and make target, and nothing that does not exist."""
+"""The README and the site name every setting, command and make target, and nothing that does not exist."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def page(name: str) -> str:
 
 
 def commands(command: Any, name: str = "lockstep") -> list[str]:
-    """The full names of all commands; a group is known by having some (typer brings a click of its own)."""
+    """The full names of all commands; a group is recognized by having some (typer has its own copy of click)."""
     if not hasattr(command, "list_commands"):
         return [name]
     context = command.context_class(command)
@@ -151,7 +151,7 @@ _SET_BY_OTHERS = {
 
 
 def _providers(text: str) -> set[str]:
-    """The settings of the identity providers that a page takes as examples."""
+    """The settings of the identity providers used as examples on a page."""
     return {name for name in re.findall(r"LOCKSTEP_[A-Z_]*[A-Z]", text) if name.startswith("LOCKSTEP_OIDC__")}
 
 

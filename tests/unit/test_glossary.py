@@ -1,4 +1,4 @@
-"""The glossary names what exists, and a word is used for one thing: public class names are unique in the project."""
+"""The glossary names what exists, and each word means one thing: public class names are unique in the project."""
 
 from __future__ import annotations
 

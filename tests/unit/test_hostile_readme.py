@@ -1,4 +1,4 @@
-"""The list of hostile programs names what is there."""
+"""The list of hostile programs names existing files."""
 
 from __future__ import annotations
 

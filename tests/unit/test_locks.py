@@ -1,4 +1,4 @@
-"""The lock files: exact, hashed, without the address of any registry, and in step with what the project asks for."""
+"""The lock files: exact, hashed, without URLs of registries, and consistent with the project's requirements."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def applies(requirement: Requirement, python: str) -> bool:
 
 
 def unmet(wanted: list[str], lock: str) -> Iterator[str]:
-    """The requirements that a machine with one of our Pythons would find unlocked, or locked out of their range."""
+    """The requirements that a machine with one of our Pythons would find not locked, or locked outside their range."""
     locked = pins(lock)
     for requirement in map(Requirement, wanted):
         for python in PYTHONS:
@@ -127,7 +127,7 @@ def test_the_front_ends_lock_names_no_registry() -> None:
 @pytest.mark.parametrize("tool", ["@biomejs/cli-", "@esbuild/", "@typescript/typescript-"])
 @pytest.mark.parametrize("platform", ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"])
 def test_the_front_ends_tools_are_locked_for_every_platform(tool: str, platform: str) -> None:
-    """npm leaves out of the lock what its registry had no build of on that day."""
+    """npm omits from the lock packages for which its registry had no build on that day."""
     packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
     assert packages[f"node_modules/{tool}{platform}"]["optional"]
 

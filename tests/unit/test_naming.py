@@ -1,4 +1,4 @@
-"""What the names in this repository keep to."""
+"""Rules for the names in this repository."""
 
 from __future__ import annotations
 

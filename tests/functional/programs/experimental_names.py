@@ -1,4 +1,4 @@
-"""Model.fit by the names that tf.distribute.experimental had, on whatever the machine is: workers, servers or a TPU."""
+"""Model.fit with the old names in tf.distribute.experimental, on any machine: workers, servers or a TPU."""
 
 import json
 import os

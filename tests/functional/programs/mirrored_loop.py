@@ -1,4 +1,4 @@
-"""A custom loop as the guide for TensorFlow 2.6 has it: a loss without reduction, metrics that are reset."""
+"""A custom loop as in the guide for TensorFlow 2.6: a loss without reduction, and metrics that are reset."""
 
 import numpy as np
 import tensorflow as tf

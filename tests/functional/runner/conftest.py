@@ -1,4 +1,4 @@
-"""One real supervisor for every test that needs nothing special of it; others start their own, once a file."""
+"""One real supervisor for all tests that need no special one; others start their own, once per file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[RealSupervisor]:
-    """A node with room for everybody."""
+    """A node with enough room for all tests."""
     node = RealSupervisor(limits__run_s=60, max_sessions=50, prepare_data_sets=1)
     yield node.start()
     node.remove()
@@ -36,7 +36,7 @@ async def learner(client: RunnerClient) -> AsyncIterator[SessionClient]:
 
 @pytest.fixture
 def jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home for Jupyter's own files."""
+    """A folder for Jupyter's own files."""
     monkeypatch.delenv("LOCKSTEP_RUNNER_SOCKET", raising=False)
     for name in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name))

@@ -1,4 +1,4 @@
-"""Judges a submission on a real node, as the application asks it to."""
+"""Judges submissions on a real node, as the application requests it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMPORTS = "import numpy as np\nfrom runners.checks import check, close, equal, f
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise as a test writes it; ``checks`` need no imports."""
+    """An exercise for a test; ``checks`` need no imports."""
 
     checks: str
     solution: str = ""
@@ -36,10 +36,10 @@ class Exercise:
         return RunRequest(id=name, session=name, spec=spec, code=textwrap.dedent(submission), judgement=judgement)
 
     async def submit(self, client: RunnerClient, submission: str, owner: str | None = None) -> RunAccepted:
-        """Hand in a submission and leave it to itself."""
+        """Submit a submission without following it."""
         return await client.submit(self.request(submission, owner))
 
     async def judge(self, client: RunnerClient, submission: str | None = None) -> RecordedRun:
-        """Judge a submission, the solution unless told otherwise, to the last event."""
+        """Judge a submission, by default the solution, to the last event."""
         accepted = await self.submit(client, self.solution if submission is None else submission)
         return await SessionClient(client).read(accepted)

@@ -1,4 +1,4 @@
-"""``lockstep run --topology …`` on a real runner: what the script sees, and the exit status."""
+"""``lockstep run --topology …`` on a real runner: the machine that the script sees, and the exit status."""
 
 from __future__ import annotations
 

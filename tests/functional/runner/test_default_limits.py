@@ -1,4 +1,4 @@
-"""Ordinary programs that want much at once, on a node with the limits as they are set by default: no false alarm."""
+"""Ordinary programs that need a lot at once, on a node with the default limits: no false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lockstep lesson check`` on exercises: what an author keeps beside an exercise is judged on a real node."""
+"""``lockstep lesson check`` on exercises: an author's samples are judged on a real node."""
 
 from __future__ import annotations
 

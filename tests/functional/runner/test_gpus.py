@@ -1,4 +1,4 @@
-"""Simulated GPUs in a session as learners have it."""
+"""Simulated GPUs in a learner's session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor's HTTP: odd ids, odd numbers and bodies that are too much."""
+"""The supervisor's HTTP: invalid ids, invalid numbers and large bodies."""
 
 from __future__ import annotations
 

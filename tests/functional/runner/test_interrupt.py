@@ -1,4 +1,4 @@
-"""Stopping a run always works, whatever the program does against it; the session goes on afterwards."""
+"""Stopping a run always works, whatever the program does against it; the session continues afterward."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def stop(learner: SessionClient, accepted: RunAccepted) -> RecordedRun:
 
 
 async def test_runs_that_do_not_want_to_end_end(client: RunnerClient) -> None:
-    """All at once: what counts is the patience with each, and together they wait for it only once."""
+    """Stop all at once: each has its own patience, but together they wait only once."""
 
     async def outcome(learner: SessionClient, program: str) -> tuple[Outcome, str]:
         told = await stop(learner, await learner.submit(STUBBORN[program]))

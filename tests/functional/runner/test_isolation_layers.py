@@ -1,4 +1,4 @@
-"""Which isolation layers a real supervisor finds around its sandboxes, and what it refuses where one is missing."""
+"""Which isolation layers a real supervisor finds around its sandboxes, and what it refuses if one is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MakeNode = Callable[..., RealSupervisor]
 
 
 def plain_node(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> RealSupervisor:
-    """A node that a plain user starts; ``tools`` is the only folder where programs are found."""
+    """A node that an unprivileged user starts; programs are found only in the folder ``tools``."""
     node = RealSupervisor(
         (*before, *unprivileged_command(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings)
     )
@@ -35,7 +35,7 @@ def plain_node(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> Re
 
 @pytest.fixture
 def plain() -> Iterator[MakeNode]:
-    """Makes nodes that a plain user starts, without the outer sandbox: no program is found."""
+    """Creates nodes started by an unprivileged user without the outer sandbox, because no program is found."""
     made = []
 
     def make(**settings: Any) -> RealSupervisor:
@@ -49,7 +49,7 @@ def plain() -> Iterator[MakeNode]:
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[tuple[RealSupervisor, Path]]:
-    """A node that a plain user starts for untrusted users, and the link by which it finds bubblewrap."""
+    """A node that an unprivileged user starts for untrusted users, and the link by which it finds bubblewrap."""
     bubblewrap, prlimit = shutil.which("bwrap"), shutil.which("prlimit")
     if not bubblewrap or not prlimit:
         pytest.skip("bubblewrap or prlimit is not here")

@@ -192,7 +192,7 @@ async def test_a_function_that_ignores_interrupts_is_ended(client: RunnerClient)
 
 
 async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(client: RunnerClient) -> None:
-    """Looked for in files, in all of the process's memory, in its stack, environment, and the other processes."""
+    """Search files, all of the process's memory, its stack, its environment, and the other processes."""
     code = """
         import inspect, re
         word = re.compile(b"sum-of-s[q]uares-7f3a")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("jupyter")
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[RealSupervisor]:
-    """A node with two places and no kernel that waits: whatever sandbox there is, a test has asked for."""
+    """A node with two seats and no ready kernels: every sandbox belongs to a test."""
     node = RealSupervisor(limits__memory_mb=512, max_sessions=2, warm_kernels=0)
     yield node.start()
     node.remove()
@@ -34,7 +34,7 @@ def node() -> Iterator[RealSupervisor]:
 async def started(
     name: str = "lockstep-gpu-4", kind: type[AsyncKernelManager] = AsyncKernelManager
 ) -> AsyncIterator[tuple[Any, AsyncKernelClient]]:
-    """A manager whose kernel answers, and its client."""
+    """A manager whose kernel responds, and its client."""
     manager = kind(kernel_name=name)
     await manager.start_kernel()
     client = manager.client()
@@ -48,7 +48,7 @@ async def started(
 
 
 async def told(client: AsyncKernelClient, code: str, typed: str | None = None, heard: list[str] | None = None) -> str:
-    """What ``code`` printed, its errors by name; ``heard`` gets it piece by piece."""
+    """The output of ``code``, with errors by name; ``heard`` gets it piece by piece."""
     texts: list[str] = [] if heard is None else heard
 
     def hear(message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Notebooks with Lockstep's kernels in nbclient, a lesson read by jupytext among them."""
+"""Notebooks with Lockstep's kernels in nbclient, including a lesson read by jupytext."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("jupyter")
 
 
 def executed(kernel: str, *cells: str, allow_errors: bool = False) -> list[list[Any]]:
-    """The outputs of each cell, run in a real nbclient."""
+    """The outputs of each cell, run by a real nbclient."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in cells])
     NotebookClient(notebook, kernel_name=kernel, timeout=120, allow_errors=allow_errors).execute()
     return [cell.outputs for cell in notebook.cells]

@@ -1,4 +1,4 @@
-"""A Jupyter that has no supervisor but the one it starts, and what is said where none can be."""
+"""A Jupyter that starts its own supervisor, and its messages if it cannot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ for cell in notebook.cells:
 
 
 class Alone:
-    """A Jupyter process that has no supervisor but its own, and what it has on the machine."""
+    """A Jupyter process with only its own supervisor, and its resources on the machine."""
 
     def __init__(self, node: RealSupervisor, *cells: str) -> None:
         self.node = node
@@ -94,7 +94,7 @@ async def test_a_jupyter_that_is_killed_leaves_nothing_whoever_started_its_super
 
 
 def packageless(folder: Path) -> str:
-    """A Python that knows its standard library only, and ``runners``."""
+    """A Python with only its standard library and ``runners``."""
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')
     python.chmod(0o755)

@@ -23,7 +23,7 @@ WHICH = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
 
 @pytest.fixture(scope="module")
 def new_node() -> Iterator[RealSupervisor]:
-    """A node on which nobody has asked for Keras 2."""
+    """A node on which nobody has requested Keras 2."""
     node = RealSupervisor(limits__run_s=120, limits__cpu_s=240)
     yield node.start()
     node.remove()
@@ -31,7 +31,7 @@ def new_node() -> Iterator[RealSupervisor]:
 
 @pytest.fixture(scope="module")
 def first_run(new_node: RealSupervisor) -> RecordedRun:
-    """The first run on Keras 2 there, whatever the order of the tests."""
+    """The first run with Keras 2 on it, whatever the order of the tests."""
 
     async def run() -> RecordedRun:
         async with new_node.client() as client:

@@ -1,4 +1,4 @@
-"""What Lockstep fixes in Keras 3, from end to end: the command, a real runner, a program nobody has adapted."""
+"""Lockstep's fixes for Keras 3, end to end: the command, a real runner, and an unmodified program."""
 
 from __future__ import annotations
 

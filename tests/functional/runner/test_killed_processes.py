@@ -1,4 +1,4 @@
-"""Supervisors, walls, and zygotes that are killed: sessions live on or end whole, and nothing is left."""
+"""Killed supervisors, outer sandboxes, and zygotes: sessions live on or end completely, and nothing remains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _mortal() -> Iterator[RealSupervisor]:
 
 @pytest.fixture
 def mortal(_mortal: RealSupervisor) -> RealSupervisor:
-    """A node that may be killed; it lives again for the next test."""
+    """A node that may be killed; it is restarted for the next test."""
     return _mortal if _mortal.alive else _mortal.start()
 
 
@@ -78,7 +78,7 @@ async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: Real
 
 
 def walls_of(node: RealSupervisor) -> list[psutil.Process]:
-    """The bubblewraps around its zygotes."""
+    """The bubblewrap processes around its zygotes."""
     return [p for p in psutil.Process(node.pid).children() if p.name() == "bwrap"]
 
 

@@ -1,4 +1,4 @@
-"""What a real runner says about its patches of TensorFlow and other libraries."""
+"""What a real runner reports about its patches to TensorFlow and other libraries."""
 
 from __future__ import annotations
 

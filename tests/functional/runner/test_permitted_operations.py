@@ -1,4 +1,4 @@
-"""What a learner may do still works in spite of all isolation: programs that use much of the system."""
+"""Permitted operations work despite all isolation: programs that use much of the system."""
 
 from __future__ import annotations
 

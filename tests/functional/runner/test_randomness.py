@@ -1,4 +1,4 @@
-"""Chance: every kernel comes from the same warm process, and none repeats another's random numbers."""
+"""Random numbers: every kernel comes from the same warm process, but none repeats another's."""
 
 from __future__ import annotations
 

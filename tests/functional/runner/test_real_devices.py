@@ -1,4 +1,4 @@
-"""Who gets the one real device of a node, and what its session then sees; with a device that only seems to be a TPU."""
+"""Which session gets the one real device of a node, and what it then sees; with a fake TPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ tf.tpu.experimental.initialize_tpu_system(resolver)
 
 
 def equipped(devices: str) -> Iterator[RealSupervisor]:
-    """A node with one TPU, started as the operator wants it."""
+    """A node with one TPU and the operator's setting."""
     node = RealSupervisor(
         (sys.executable, fake_tpu_supervisor.__file__), devices=devices, limits__run_s=60, warm_topology="cpu"
     )
@@ -38,13 +38,13 @@ def equipped(devices: str) -> Iterator[RealSupervisor]:
 
 @pytest.fixture(scope="module")
 def either() -> Iterator[RealSupervisor]:
-    """A node that simulates a TPU for those who come too late for the real one."""
+    """A node that simulates a TPU for sessions that do not get the real one."""
     yield from equipped("auto")
 
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[RealSupervisor]:
-    """A node that simulates none."""
+    """A node that does not simulate TPUs."""
     yield from equipped("tpu")
 
 
@@ -101,7 +101,7 @@ async def _again(learner: SessionClient) -> str:
 
 
 def test_zygotes_on_such_a_machine_have_asked_for_no_device() -> None:
-    """Who has asked CUDA once, with its devices hidden, is told for good that there are none."""
+    """A process that has asked CUDA once, with its devices hidden, is told permanently that there are none."""
     program = """
 import os
 from runners.zygote import fork_server

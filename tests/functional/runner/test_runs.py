@@ -16,7 +16,7 @@ STUBBORN = "import time\nwhile True:\n    try:\n        time.sleep(60)\n    exce
 
 
 async def going(learner: SessionClient, code: str = FOREVER) -> RunAccepted:
-    """A run that has begun to print."""
+    """A run that has started to print."""
     accepted = await learner.submit(code)
     async for event in learner.client.events(accepted.id):
         assert event.kind != "finished"

@@ -1,4 +1,4 @@
-"""The life of a session: asked for, queued, restarted, replaced, gone."""
+"""The life of a session: requested, queued, restarted, replaced, gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY = "import time\nprint('going', flush=True)\ntime.sleep(20)"
 
 
 async def until(client: RunnerClient, session: str, state: SessionState) -> SessionInfo:
-    """The session once it is in that state."""
+    """The session, once it is in that state."""
     for _ in range(400):
         info = await client.session(session)
         if info.state == state:
@@ -27,7 +27,7 @@ async def until(client: RunnerClient, session: str, state: SessionState) -> Sess
 
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[RealSupervisor]:
-    """A node with one place, for one session a learner, that ends after a moment without work."""
+    """A node with one seat and one session per learner, which ends after a moment without work."""
     node = RealSupervisor(limits__run_s=30, max_sessions=1, sessions_per_learner=1, idle_s=1.5)
     yield node.start()
     node.remove()
@@ -35,7 +35,7 @@ def narrow() -> Iterator[RealSupervisor]:
 
 @pytest.fixture(scope="module")
 def crowded() -> Iterator[RealSupervisor]:
-    """A node with three places, whose sessions give way when they have been idle for a moment."""
+    """A node with three seats, whose sessions are evicted after a moment of idleness."""
     node = RealSupervisor(limits__run_s=30, max_sessions=3, eviction_grace_s=0.5)
     yield node.start()
     node.remove()
@@ -224,7 +224,7 @@ async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_foll
 
 @pytest.fixture
 async def class_(crowded: RealSupervisor) -> AsyncIterator[list[SessionClient]]:
-    """Six learners of a node with three places."""
+    """Six learners on a node with three seats."""
     async with crowded.client() as client:
         learners = [SessionClient(client) for _ in range(6)]
         yield learners
@@ -244,7 +244,7 @@ async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_s
         told = await late.run("print('my turn')")
 
     assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
-    evicted = await asyncio.wait_for(gone, 5)  # whoever holds this stream is told at once
+    evicted = await asyncio.wait_for(gone, 5)  # the reader of this stream is notified at once
     assert (evicted.state, evicted.gone_because, evicted.runs) == (SessionState.gone, "evicted", 1)
     states = [(await learner.client.session(learner.session)).state for learner in sitting]
     assert states == [SessionState.gone, SessionState.idle, SessionState.idle]

@@ -1,4 +1,4 @@
-"""Programs written for a TPU, unmodified, on a simulated one: in one process for each version of Keras."""
+"""Unmodified programs for a TPU on a simulated one, in one process for each version of Keras."""
 
 from __future__ import annotations
 
@@ -318,13 +318,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module", params=[3, 2], ids=["Keras 3", "Keras 2"])
 def results(request: pytest.FixtureRequest, run: Run) -> Results:
-    """What came of every program."""
+    """The result of every program."""
     return run("tpu:4", request.param, PROGRAMS)
 
 
 @pytest.fixture(scope="module")
 def ruled(run: Run) -> Results:
-    """What came of programs that keep the rules of a TPU, or do not."""
+    """The results of programs that keep or break the rules of a TPU."""
     return run("tpu:4", 3, RULES)
 
 

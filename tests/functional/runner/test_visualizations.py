@@ -1,4 +1,4 @@
-"""What a run shows of a training: numbers, progress and pictures, from real sandboxes and both Kerases."""
+"""The visualizations of a run: metrics, progress and pictures, from real sandboxes and both versions of Keras."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SESSIONS: dict[int, str] = {}
 
 @pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
 async def keras(request: pytest.FixtureRequest, client: RunnerClient) -> SessionClient:
-    """A learner of each Keras with a small new model on two simulated GPUs."""
+    """A learner for each version of Keras, with a new small model on two simulated GPUs."""
     version = request.param
     learner = SessionClient(client, topology="gpu:2", keras=version, owner="seeing", session=_SESSIONS.get(version))
     if version not in _SESSIONS:

@@ -1,4 +1,4 @@
-"""A node in a container's place, without cgroups: the supervisor counts by itself, and says what is in force."""
+"""A node without cgroups, as in a container: the supervisor measures by itself, and reports what is in force."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ LEFT_BEHIND = {
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[RealSupervisor]:
-    """A node in a container's place: /proc is partly covered, no cgroup can be written."""
+    """A node as in a container: /proc is partly covered, and no cgroup is writable."""
     if os.geteuid() != 0:
         pytest.skip("only root can cover /proc for a test")
     covered = next((p for p in ("/proc/acpi", "/proc/scsi", "/proc/tty") if Path(p).is_dir()), None)
@@ -90,7 +90,7 @@ def bare() -> Iterator[RealSupervisor]:
 
 @pytest.fixture
 async def learner(bare: RealSupervisor) -> AsyncIterator[SessionClient]:
-    """A learner on the bare node."""
+    """A learner on that node."""
     async with bare.client() as client:
         learner = SessionClient(client)
         yield learner

@@ -43,14 +43,14 @@ THERE = {"lang": ["en", "ko", "zh"], "lesson": [LESSON], "cell": ["", "hello"], 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, and the operation that it is of."""
+    """A request, and its operation."""
 
     operation: str
     mode: GenerationMode
     request: PreparedRequest
 
     async def of(self, client: httpx.AsyncClient, parts: dict[str, str]) -> httpx.Response:
-        """Ask, for what is there."""
+        """Send a request for existing objects."""
         address = str(self.request.url)
         for name in THERE:
             address = address.replace(f"there-{name}", parts.get(name, ""))
@@ -65,7 +65,7 @@ class Asked:
 
 
 def described(app: FastAPI) -> dict[str, Any]:
-    """The description, without endless answers, and told what there is to name."""
+    """The schema, without endless responses, and with the existing objects to name."""
     told = copy.deepcopy(app.openapi())
     for path, operations in list(told["paths"].items()):
         for method, operation in list(operations.items()):
@@ -78,7 +78,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 
 def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
-    """Requests, the same each time."""
+    """Requests, always the same."""
     for found in schemathesis.openapi.from_dict(told).get_all_operations():
         assert isinstance(found, Ok)
         operation = found.ok()
@@ -96,7 +96,7 @@ def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> list[Asked]:
-    """What everybody asks."""
+    """The requests that everybody sends."""
     return list(asked_of(described(create_app(Settings(data_dir=tmp_path_factory.mktemp("nothing"))))))
 
 

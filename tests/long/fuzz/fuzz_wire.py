@@ -44,7 +44,7 @@ def read(data: bytes, step: int) -> tuple[list[list[bytes]], type[ZmtpError] | N
 
 
 def understand(frames: list[bytes]) -> None:
-    """Read the frames as a message of Jupyter's and make an event of it."""
+    """Parse the frames as a Jupyter message and make an event from it."""
     try:
         message = MessageCodec(KEY).open(frames)
     except MalformedMessage:
@@ -60,7 +60,7 @@ def understand(frames: list[bytes]) -> None:
 
 
 def signed(kind: str, content: bytes) -> list[bytes]:
-    """A message with a good signature, whatever is in it."""
+    """A message with a valid signature and any content."""
     parts = [json.dumps({"msg_id": "1", "msg_type": kind}).encode(), b'{"msg_id": "r"}', b"{}", content]
     return [b"<IDS|MSG>", MessageCodec(KEY)._sign(parts), *parts]
 

@@ -1,4 +1,4 @@
-"""Every property that the main tier tries on a few fixed examples, on many more, drawn at random."""
+"""Every property that the main tier tests on a few fixed examples, on many more random ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRAWN = ("tests/functional/test_arbitrary_requests.py", "tests/long/fuzz/fuzz_op
 
 
 def more(*arguments: str) -> str:
-    """Run those tests on that many times as many examples. Returns what pytest reports."""
+    """Run those tests on this many times as many examples. Returns pytest's report."""
     command = [sys.executable, "-m", "pytest", "-q", "--timeout", "1500", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | {VARIABLE: TIMES}, capture_output=True, text=True, check=False

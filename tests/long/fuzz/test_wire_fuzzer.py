@@ -1,4 +1,4 @@
-"""The coverage-guided fuzzer finds nothing in what it is given time for."""
+"""The coverage-guided fuzzer finds nothing within its time."""
 
 from __future__ import annotations
 

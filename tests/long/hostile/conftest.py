@@ -51,7 +51,7 @@ def node() -> Iterator[RealSupervisor]:
 
 
 class Innocent:
-    """A session beside all hostile ones: it lives from the first attack to the last, and none of them may touch it."""
+    """A session beside all hostile ones: it lives from the first attack to the last, and none of them may affect it."""
 
     def __init__(self, node: RealSupervisor) -> None:
         self.session, self.owner = new_name(), new_name()
@@ -61,7 +61,7 @@ class Innocent:
 
 @pytest.fixture(scope="session")
 def staying() -> Counter[int]:
-    """How many sessions are meant to stay, by the process number of their supervisor."""
+    """How many sessions are meant to stay, by the process ID of their supervisor."""
     return Counter()
 
 
@@ -74,8 +74,7 @@ def innocent(node: RealSupervisor, staying: Counter[int]) -> Innocent:
 
 @pytest.fixture(scope="session")
 def first_looks() -> BaselineSnapshots:
-    """The least ever seen of each node with so many kernels waiting: all later looks are held to it, however many tests
-    lie between."""
+    """The smallest snapshot of each node with this many ready kernels, with which all later ones are compared."""
     return {}
 
 
@@ -105,7 +104,7 @@ def _leaves_nothing(request: pytest.FixtureRequest, staying: Counter[int]) -> It
 
 
 class Witness(RunnerClient):
-    """A client that remembers what it asked for, so that nothing is forgotten when a test ends."""
+    """A client that remembers its requests, so that everything is cleaned up when a test ends."""
 
     def __init__(self, node: RealSupervisor) -> None:
         super().__init__(node.socket)
@@ -127,7 +126,7 @@ class Witness(RunnerClient):
         return await super().request_session(session, spec)
 
     async def forget(self) -> None:
-        """End every session, and acknowledge all events of every run as the application does once it stored them."""
+        """End every session, and acknowledge all events of every run, as the application does after storing them."""
         await asyncio.gather(*(self._end(session) for session in self._sessions - {self._spared}))
         for run in self._runs:
             with contextlib.suppress(ResourceNotFound):

@@ -41,12 +41,12 @@ def group(groups: CgroupManager) -> Iterator[SessionCgroup]:
 
 
 def left_of(supervisor: int) -> list[str]:
-    """The groups of a supervisor; others' may come and go meanwhile."""
+    """The groups of a supervisor; those of others may come and go meanwhile."""
     return [top for top, *_ in os.walk("/sys/fs/cgroup") if top.endswith(f"/lockstep-{supervisor}")]
 
 
 def inside(group: SessionCgroup, work: Callable[[], None]) -> int:
-    """Do the work in a process of the group; returns its exit status, negative for a signal."""
+    """Do the work in a process in the group; returns its exit status, negative for a signal."""
     ready, go = os.pipe()
     pid = os.fork()
     if not pid:

@@ -56,7 +56,7 @@ page[:] = os.urandom(len(page))
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[RealSupervisor]:
-    """A node where no kernel waits: whatever process there is, a session has left behind."""
+    """A node without ready kernels: every process belongs to a session."""
     node = RealSupervisor(warm_kernels=0, **LIMIT_SETTINGS)
     yield node.start()
     node.remove()

@@ -1,4 +1,4 @@
-"""Each wall holds without the others: the same programs, with a layer left out."""
+"""Each isolation layer holds without the others: the same programs, with one layer removed."""
 
 from __future__ import annotations
 

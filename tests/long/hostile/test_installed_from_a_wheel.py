@@ -1,4 +1,4 @@
-"""A wheel brings the lessons along, next to what Python shows every session: no session may read solutions there."""
+"""A wheel installs the lessons next to packages that every session sees: no session may read solutions there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECRET = "a-solution-in-the-wheel-51c7"
 
 
 class InstalledSupervisor(RealSupervisor):
-    """A supervisor of another environment than the tests' own."""
+    """A supervisor from another environment than that of the tests."""
 
     def __init__(self, environment: Path) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class InstalledSupervisor(RealSupervisor):
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[InstalledSupervisor]:
-    """This environment once more, with the packages as ``pip install`` of a wheel would lay them."""
+    """A copy of this environment with the packages as ``pip install`` of a wheel would install them."""
     environment = tmp_path / "venv"
     if subprocess.run(["cp", "-al", sys.prefix, environment], check=False).returncode:
         pytest.skip("the environment lies on another file system than the temporary folder")

@@ -1,4 +1,4 @@
-"""Programs that break or deceive their own kernel: the run ends, typed, and only they are the worse for it."""
+"""Programs that break or deceive their own kernel: the run ends with an outcome, and only they are affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that want more than there is: each ends with the name of the limit it met and with its value."""
+"""Programs that want more than there is: each ends with the name and value of the limit it reached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUT: tuple[LimitName, ...] = ("output", "output_rate")
 
 @dataclass(frozen=True)
 class Program:
-    """A hostile program and the limits one of which ends it."""
+    """A hostile program, and the limits, one of which ends it."""
 
     code: str
     limits: tuple[LimitName, ...]
@@ -222,7 +222,7 @@ LEFT_BEHIND = {
 
 @pytest.fixture(scope="module")
 def patient() -> Iterator[RealSupervisor]:
-    """A node where a run may take its time, but not much of the CPU's."""
+    """A node where a run may take long, but not use much CPU time."""
     node = RealSupervisor(IMPATIENT, limits__cpu_s=CPU_S, limits__run_s=3600)
     yield node.start()
     node.remove()
@@ -230,7 +230,7 @@ def patient() -> Iterator[RealSupervisor]:
 
 @pytest.fixture
 async def learner(patient: RealSupervisor) -> AsyncIterator[SessionClient]:
-    """A learner there."""
+    """A learner on that node."""
     async with patient.client() as client:
         learner = SessionClient(client)
         yield learner

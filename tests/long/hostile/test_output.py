@@ -1,4 +1,4 @@
-"""Programs that put out what no reader expects: bytes, escapes, displays, and files that are larger than they look."""
+"""Programs with unexpected output: bytes, escapes, displays, and files that are larger than they look."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ picture = png(100_000, 100_000, zlib.compress(bytes(10**6)))
 """
 
 PROGRAMS = {
-    "text that is none": ("import sys, os\nsys.stdout.write('a\\0b\\ud800c')\n_ = os.write(1, b'\\xff\\xfe\\0')", {OK}),
+    "invalid text": ("import sys, os\nsys.stdout.write('a\\0b\\ud800c')\n_ = os.write(1, b'\\xff\\xfe\\0')", {OK}),
     "deep JSON": (
         "from IPython.display import display\nx = []\nfor _ in range(500): x = [x]\n"
         "display({'application/json': x, 'text/plain': 'deep'}, raw=True)",
@@ -66,7 +66,7 @@ PROGRAMS = {
         "while True: k.session.send(k.iopub_socket, 'status', {'execution_state': 'busy'}, parent=k.get_parent())",
         {OUTPUT, TIME},
     ),
-    "numbers that are none": (
+    "invalid numbers": (
         "from IPython.display import display\n"
         "display({'application/json': {'a': float('nan'), 'b': 10**1000}, 'text/plain': 'n'}, raw=True)",
         {OK, ERROR},

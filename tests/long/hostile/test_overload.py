@@ -1,4 +1,4 @@
-"""More sessions than there is room for, asked by one learner and by many: each is told so, and others go on."""
+"""More sessions than there is room for, requested by one learner and by many: each is told, and others continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one session can learn of another, of Lockstep and of its lessons, or change in them: nothing."""
+"""One session can neither learn nor change anything about another, about Lockstep or about its lessons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel counts for a user, no session uses up for its neighbour; and when it is held, and by what."""
+"""Resources that the kernel counts per user: no session uses them up for its neighbor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that speak the wire protocol by hand: to fill the supervisor's memory, to hang it, to pass for a kernel."""
+"""Programs that speak the wire protocol by hand to fill the supervisor's memory, hang it, or impersonate a kernel."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _rss_mb(node: RealSupervisor) -> float:
 
 
 async def _growth(node: RealSupervisor, learner: SessionClient, code: str) -> float:
-    """How much the supervisor grows after the run, in MiB, until the flood is over or the kernel replaced."""
+    """The growth of the supervisor after the run, in MiB, until the flood is over or the kernel replaced."""
     before = top = _rss_mb(node)
     assert (await learner.run(PREPARE + code)).outcome == Outcome.ok
     for _ in range(40):
@@ -201,7 +201,7 @@ async def test_nobody_answers_for_the_kernel_that_comes_next(node: RealSuperviso
 
 
 async def test_sockets_that_a_program_has_shut_down_hold_up_no_restart(client: RunnerClient) -> None:
-    """The kernel and PID 1 share what is open: the sockets stay shut, and only another sandbox has new ones."""
+    """The kernel and PID 1 share open files: the sockets stay shut, and only another sandbox has new ones."""
     learner = SessionClient(client)
     await learner.run(PREPARE + "for s in listening.values(): s.shutdown(socket.SHUT_RDWR)", timeout_s=4)
     async with asyncio.timeout(30):  # a kernel that does not answer is given twice that

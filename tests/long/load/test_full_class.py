@@ -1,4 +1,4 @@
-"""A whole class on one small machine: the real site with the real runner, everybody at once."""
+"""A whole class on one small machine: the real site with the real runner, and everybody at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 async def learners(site: Site) -> AsyncIterator[list[httpx.AsyncClient]]:
-    """Everybody's browser, signed in."""
+    """The browsers of the whole class, signed in."""
     db = Database(site.database)
     async with AsyncExitStack() as leave:
         clients = []
@@ -61,7 +61,7 @@ async def learners(site: Site) -> AsyncIterator[list[httpx.AsyncClient]]:
 
 
 async def run(client: httpx.AsyncClient, learner: int) -> str:
-    """Press Run and return what the run prints, while the page is loaded again and again."""
+    """Press Run and return the output of the run, while the page is reloaded again and again."""
     code = CODE.format(learner=learner, steps=STEPS)
     asked = await client.post("/runs", json={"lesson": LESSON, "cell": "strategy", "code": code})
     assert asked.status_code == 202, asked.text

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A strategy on a machine: ``code`` ends by naming it ``strategy``."""
+    """A strategy on a machine; ``code`` assigns it to ``strategy``."""
 
     strategy: str
     machine: str

@@ -2,7 +2,7 @@
 
 "Works" means that two steps on all replicas gave the weights and the mean loss that two steps on one large batch give.
 What does not gives the sentence that a learner reads. The tables in ``docs/learn/strategies.md`` are written from these
-results: ``LOCKSTEP_TEST_GOLDEN=write`` writes them anew.
+results: ``LOCKSTEP_TEST_GOLDEN=write`` rewrites them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What came of everything."""
+    """All results."""
 
     strategies: dict[Key, str]
     limits: dict[tuple[str, int], str]
@@ -50,7 +50,7 @@ class Results(NamedTuple):
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Of every strategy and every limit, in one session for each machine and Keras."""
+    """The results of every strategy and every limitation, in one session for each machine and Keras version."""
     found = Results({}, {})
     node = RealSupervisor(
         limits__run_s=300, limits__cpu_s=600, limits__memory_mb=6000, warm_kernels=0, warm_keras="3,2"
@@ -63,7 +63,7 @@ def results() -> Results:
 
 
 async def _fill_all(found: Results, node: RealSupervisor) -> None:
-    """As many sessions at a time as there are cores: what takes the time is Python, one core for each."""
+    """Run as many sessions at a time as there are cores: most of the time is spent in Python, on one core each."""
     turn = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
     async def fill(machine: str, keras: KerasVersion) -> None:
@@ -110,7 +110,7 @@ def _judged_by_hand(apart: dict[str, float]) -> str:
 
 
 def _sentence(told: RecordedRun) -> str:
-    """What a learner reads: what Lockstep says of the error, or else how it begins."""
+    """What a learner reads: Lockstep's notice about the error, or else the beginning of the error."""
     notices = {event.text for event in told.events if isinstance(event, NoticeEvent)}
     plain = re.sub(r"\x1b\[\d*m", "", told.error.value)
     return " ".join(sorted(notices)) or textwrap.shorten(f"{told.error.name}: {plain}", 160)
@@ -121,7 +121,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def tables(results: Results) -> str:
-    """The results in Markdown, every sentence once, below."""
+    """The results in Markdown, with every sentence once, below the table."""
     sentences: list[str] = []
 
     def word(result: str) -> str:

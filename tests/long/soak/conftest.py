@@ -1,4 +1,4 @@
-"""How long the tests here go on: short by default; `tests/long/hostile/README.md` has the commands for long ones."""
+"""How long the tests run: short by default; `tests/long/hostile/README.md` has the commands for long ones."""
 
 from __future__ import annotations
 

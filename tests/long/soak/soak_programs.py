@@ -1,4 +1,4 @@
-"""What learners run in the long tests: ordinary cells and hostile ones, each with the outcomes it may have."""
+"""Programs for the soak tests: ordinary cells and hostile ones, each with its allowed outcomes."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ _TYPED = {"ok", "crash", "lost", "interrupted"}
 
 @pytest.fixture
 def service() -> Iterator[ServeCommand]:
-    """All of it, as ``lockstep serve`` starts it."""
+    """The whole of Lockstep, as ``lockstep serve`` starts it."""
     if os.geteuid() != 0 or shutil.which("bwrap") is None:
-        pytest.skip("it takes root, who can give the sessions a user of their own to find them by, and bubblewrap")
+        pytest.skip("needs bubblewrap, and root to give the sessions users of their own")
     service = ServeCommand(warm_kernels=1)
     yield service
     service.remove()
@@ -52,7 +52,7 @@ def service() -> Iterator[ServeCommand]:
 
 @dataclass
 class Pressed:
-    """One run as its learner knows it."""
+    """One run as its learner sees it."""
 
     id: str
     prints: str
@@ -63,7 +63,7 @@ class Pressed:
 
 @dataclass
 class Report:
-    """What happened."""
+    """The observations."""
 
     runs: list[Pressed] = field(default_factory=list)
     refusals: Counter[int] = field(default_factory=Counter)
@@ -97,7 +97,7 @@ async def test_killing_at_random_loses_nothing_and_says_nothing_wrong(service: S
 
 
 async def _learn(url: str, number: int, report: Report, over: asyncio.Event) -> None:
-    """Run one cell after the other; when it is over, until one ends well."""
+    """Run cells one after the other; when time is up, continue until one succeeds."""
     chance = random.Random(SEED * 100 + number)
     async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=30) as client:
         deadline = None
@@ -118,7 +118,7 @@ async def _learn(url: str, number: int, report: Report, over: asyncio.Event) -> 
 
 
 async def _press(client: httpx.AsyncClient, chance: random.Random, report: Report) -> Pressed | None:
-    """Press Run; None if the service said that it cannot now."""
+    """Press Run; returns None if the service says that it cannot run code now."""
     lines, pause_s = chance.choice([(1, 0.0), (20, 0.02), (40, 0.1), (500, 0.0)])
     word = f"{chance.getrandbits(64):016x}"
     code = f"import time\nfor i in range({lines}):\n    print('{word}', i)\n    time.sleep({pause_s})"
@@ -132,7 +132,7 @@ async def _press(client: httpx.AsyncClient, chance: random.Random, report: Repor
 
 
 async def _watch(client: httpx.AsyncClient, run: Pressed) -> None:
-    """Follow as a page does, coming back behind the last number seen, until the end."""
+    """Follow the run as a page does, resuming after the last number seen, until the end."""
     while not run.ended:
         after = max((frame.id for frame in run.seen if frame.id), default=0)
         with suppress(httpx.TransportError):
@@ -177,7 +177,7 @@ async def _kill_at_random(service: ServeCommand, report: Report) -> None:
 
 
 async def _recovery(service: ServeCommand, report: Report, ended: list[psutil.Process]) -> float:
-    """Seconds until another zygote makes sessions and somebody's run ends well: a kill before that shows nothing."""
+    """Seconds until another zygote creates sessions and a run succeeds: killing earlier would show nothing."""
     began = time.monotonic()
     while service.zygotes() == ended or not await asyncio.to_thread(service.ready):
         assert time.monotonic() < began + _END_S, "the service did not recover"

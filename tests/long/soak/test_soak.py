@@ -1,4 +1,4 @@
-"""Hundreds of sessions in a row, ordinary ones and hostile ones: the last leaves the node as the first found it."""
+"""Hundreds of sessions in a row, ordinary and hostile: the last leaves the node as the first found it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_after_many_sessions_nothing_has_grown_and_every_outcome_was_right
 
 
 async def _one_session(client: RunnerClient, chance: random.Random, outcomes: Counter[str]) -> None:
-    """A learner comes, runs up to three cells, may restart in between or leave in the middle, and is gone."""
+    """A learner runs up to three cells, may restart in between or leave in the middle, and ends the session."""
     learner = SessionClient(client)
     for _ in range(chance.randint(1, 3)):
         program = chance.choice(HOSTILE if chance.random() < _HOSTILE_PART else ORDINARY)
@@ -92,7 +92,7 @@ def _in_words(now: ResourceSnapshot) -> str:
 
 
 def _of_the_machine() -> str:
-    """Not judged: others work here too."""
+    """Does not count: other programs work on this machine, too."""
     shared = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Shmem:"))
     groups = 0
     with contextlib.suppress(OSError, StopIteration):

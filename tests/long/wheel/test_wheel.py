@@ -30,7 +30,7 @@ LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with nothing of Lockstep's but the wheel, made of a source distribution."""
+    """A virtual environment with nothing of Lockstep except the wheel, built from a source distribution."""
     folder = tmp_path_factory.mktemp("wheel")
     _do("-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder), cwd=ROOT)
     (source,) = folder.glob("*.tar.gz")
@@ -62,7 +62,7 @@ def _installed(environment: Path) -> Distribution:
 
 @asynccontextmanager
 async def _served(environment: Path, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """``lockstep serve`` in an empty folder, without a runner: one needs TensorFlow in the environment itself."""
+    """``lockstep serve`` in an empty folder, without a runner, because a runner needs TensorFlow in the environment."""
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LOCKSTEP_RUNNER_SOCKET": str(folder / "none.sock")}
     process = await asyncio.create_subprocess_exec(
         environment / "bin" / "lockstep", "serve", "--port", "0", cwd=folder, env=clean, stderr=asyncio.subprocess.PIPE

@@ -1,4 +1,4 @@
-"""Events: sent once the change they announce is committed, never before and never without it."""
+"""Events are sent once the change they announce is committed, never earlier and never without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors of real databases mean."""
+"""The meaning of errors of real databases."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_
 
 
 class Disk:
-    """A write that fails for as long as there is no room, and counts how often it was tried."""
+    """A write that fails while there is no space, and counts how often it was attempted."""
 
     def __init__(self) -> None:
         self.error: DBAPIError | None = of_postgresql("53100")

@@ -1,4 +1,4 @@
-"""What every error says of itself."""
+"""The properties of every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a feature, and what the application makes of the records."""
+"""The record of a feature, and how the application uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No word of the page's scripts reaches a reader past ``say()``: every string of the TypeScript is looked at."""
+"""Every string of the TypeScript that a reader can see goes through ``say()``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPEN, _CLOSED = "([{", ")]}"
 
 @dataclass
 class _Bracket:
-    """An open bracket: what stands before it, and how many commas came since."""
+    """An open bracket: the text before it, and the number of commas since."""
 
     kind: str
     before: str
@@ -59,7 +59,7 @@ def _tokens(source: str) -> Iterator[tuple[bool, str]]:
 
 
 def _spoken_without_say(source: str) -> list[str]:
-    """The strings that a reader would see as they are."""
+    """The strings that a reader would see untranslated."""
     found: list[str] = []
     brackets: list[_Bracket] = [_Bracket("", "")]
     statement: list[str] = []

@@ -1,4 +1,4 @@
-"""Languages are chosen and spoken."""
+"""The choice and use of languages."""
 
 from __future__ import annotations
 

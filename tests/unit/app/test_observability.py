@@ -1,4 +1,4 @@
-"""What the log says of a request."""
+"""The log entries of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guessing is slowed down, for everyone at once."""
+"""Guessing is slowed down, for all processes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every service: the modules that do the work, as opposed to those that speak HTTP."""
+"""Rules for every service: modules that do the work, as opposed to those that speak HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings are read from the environment and refused with a sentence."""
+"""Settings are read from the environment, and invalid ones are rejected with a message."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_every_translation_has_the_placeholders_of_the_original(code: str) -> No
 
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_a_translation_begins_and_ends_as_the_original(code: str) -> None:
-    """A full stop, a colon at the end, a space at either: what is joined to a message relies on them."""
+    """A full stop, a colon at the end, a space at either end: texts joined to a message rely on them."""
     ends = {".": ".。", ":": ":：", "?": "?？"}
     wrong = []
     for message in _messages(code):
@@ -147,7 +147,7 @@ def test_the_application_speaks_it(code: str) -> None:
 
 
 class _Words(HTMLParser):
-    """Collects words of a template that reach a reader without passing through gettext."""
+    """Collects text in a template that reaches a reader without passing through gettext."""
 
     _SPOKEN = frozenset({"alt", "aria-description", "aria-label", "aria-valuetext", "placeholder", "title"})
     _SILENT = frozenset({"script", "style", "kbd", "code"})
@@ -182,7 +182,7 @@ class _Words(HTMLParser):
 
 
 def _spoken_without_gettext(source: str) -> list[str]:
-    """The words between a template's tags, and in the attributes that are read aloud."""
+    """The text between a template's tags, and in attributes that are read aloud."""
     kept: list[str] = []
     silent: list[bool] = []  # for each open block or trans: are its words no words, or translated
     before = ""

@@ -1,4 +1,4 @@
-"""The benchmarks are scripts that import each other by their bare names."""
+"""The benchmarks are scripts that import each other by bare names."""
 
 from __future__ import annotations
 

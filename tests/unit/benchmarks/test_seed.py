@@ -1,4 +1,4 @@
-"""Made-up learners and comments: as many as asked for, consistent, the same for one seed, in each kind of database."""
+"""Generated learners and comments: as many as requested, consistent, the same for one seed, in each database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def small(lessons: Path, seed: int = 1) -> Plan:
 
 
 async def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All that is in the database, but for moments: those are counted back from now."""
+    """Everything in the database except times, which are relative to now."""
     db = Database(url)
     try:
         async with db.session() as session:

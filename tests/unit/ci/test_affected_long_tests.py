@@ -1,4 +1,4 @@
-"""Which long tests a change calls for."""
+"""Which long tests a change requires."""
 
 from __future__ import annotations
 

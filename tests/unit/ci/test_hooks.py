@@ -1,4 +1,4 @@
-"""The hooks of pre-commit: the checks of ``make check``, by the tools of the checkout."""
+"""The hooks of pre-commit: the checks of ``make check``, with the tools of the checkout."""
 
 from __future__ import annotations
 

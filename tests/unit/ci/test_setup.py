@@ -1,4 +1,4 @@
-"""Set-up: what it skips, what it does again, and what it says when it cannot go on."""
+"""Setup: what it skips, what it repeats, and its message if it cannot continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).parents[3] / ".ci" / "setup.py"
 
 @pytest.fixture
 def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The script as a module, at work in an empty folder."""
+    """The script as a module, working in an empty folder."""
     spec = importlib.util.spec_from_file_location("lockstep_setup", SCRIPT)
     assert spec
     assert spec.loader
@@ -161,7 +161,7 @@ def test_a_package_counts_as_unpacked_when_pip_has_signed_it(setup: ModuleType) 
 
 @pytest.fixture
 def installed(setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
-    """What pip and npm were asked for, in a checkout with both lock files."""
+    """What pip and npm were asked to install, in a checkout with both lock files."""
     asked: list[tuple[str, ...]] = []
     (tmp_path / "locks").mkdir()
     for name in ("locks/serve.txt", "locks/dev.txt", "package.json", "package-lock.json"):

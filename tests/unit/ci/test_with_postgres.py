@@ -1,4 +1,4 @@
-"""What surrounds a run of the tests: a server and a folder of its own, and nothing of either afterwards."""
+"""The environment of a test run: its own server and folder, both removed afterward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[3] / ".ci" / "with-postgres"
 
 
 def start(command: str) -> subprocess.Popen[str]:
-    """Start it in a process group of its own, without a server, which would take a second."""
+    """Start it in its own process group, without a server, which would take a second."""
     environment = {**os.environ, "LOCKSTEP_TEST_POSTGRES_URL": "postgresql+asyncpg://elsewhere/tests"}
     return subprocess.Popen(
         [SCRIPT, "bash", "-c", command], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -1,4 +1,4 @@
-"""The workflows on GitHub: they call what anybody can call, with no more rights than reading takes."""
+"""The workflows on GitHub: they run commands that anybody can run, with only the right to read."""
 
 from __future__ import annotations
 

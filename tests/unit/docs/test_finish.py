@@ -1,4 +1,4 @@
-"""Pages of the site, finished."""
+"""The finishing of the site's pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the site takes from the code."""
+"""The parts of the site that are generated from the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences, drawn."""
+"""Drawings of sequences."""
 
 from __future__ import annotations
 

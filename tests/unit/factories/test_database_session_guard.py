@@ -1,4 +1,4 @@
-"""The guard against a second session trips."""
+"""The guard detects a second session."""
 
 from __future__ import annotations
 

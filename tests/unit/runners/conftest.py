@@ -1,4 +1,4 @@
-"""Processes that have imported TensorFlow, one for each Keras, shared by all tests that fork programs from them."""
+"""Processes that have imported TensorFlow, one for each Keras version, for all tests that fork programs from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Forges = Callable[[int], TensorFlowForkServer]
 
 @pytest.fixture(scope="session")
 def forges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forges]:
-    """The forge of a Keras, started when it is first asked for."""
+    """The fork server for a Keras version, started when first needed."""
     started: dict[int, TensorFlowForkServer] = {}
 
     def forge(keras: int) -> TensorFlowForkServer:

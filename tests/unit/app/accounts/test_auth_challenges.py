@@ -1,4 +1,4 @@
-"""What was begun is finished once, in its browser; a person of another site is one account's. On both databases."""
+"""A challenge is completed once, in its browser; a person of another site has one account. On both databases."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ISSUER = "https://login.example.edu"
 
 
 class FakeBrowser:
-    """A browser that holds at most one cookie, ``name=value``."""
+    """A browser with at most one cookie, ``name=value``."""
 
     def __init__(self, cookie: str = "") -> None:
         name, _, value = cookie.partition("=")
@@ -51,7 +51,7 @@ class FakeBrowser:
 
     @property
     def cookie(self) -> str:
-        """The one that it was given."""
+        """The challenge in its cookie."""
         (cookie,) = self._set.values()
         return cookie.split(";")[0]
 

@@ -1,4 +1,4 @@
-"""What is swept away, and what is not; and browsers in words."""
+"""What the cleanup deletes, and what it keeps; and descriptions of browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mail that waits is not sent once its reader has gone, is shut out, or has moved."""
+"""A waiting email is not sent if its reader has been deleted, disabled, or has changed the address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD, NEW = "ada@example.org", "countess@example.org"
 
 
 class Sent:
-    """A server that takes every mail."""
+    """A server that accepts every email."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, str]] = []
@@ -38,7 +38,7 @@ def mailer(settings: Settings) -> AccountMailer:
 
 
 async def write_all(db: Database, mailer: AccountMailer) -> Account:
-    """Every mail that an account may be waiting for."""
+    """Every email that an account may be waiting for."""
     account = await store_account(db, email=OLD)
     async with db.writing() as session:
         await mailer.send_link(session, account, LinkPurpose.reset, OLD)

@@ -1,4 +1,4 @@
-"""What a handle may be, and that one that was given up is nobody else's."""
+"""Valid handles, and handles that were given up, which nobody else can get."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_handle_that_only_resembles_one_is_free(handle: str) -> None:
 
 
 async def why_not(db: Database, account: Account, handle: str) -> str | None:
-    """Change it, unless there is a reason not to."""
+    """Change the handle, unless there is a reason not to."""
     async with db.writing() as session:
         mine = await lock_account(session, account)
         if (refusal := await validate_handle(session, mine, handle)) is None:

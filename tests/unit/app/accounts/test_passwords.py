@@ -1,4 +1,4 @@
-"""Passwords: hashed as they should be, checked where there is none, and refused where anyone would guess them."""
+"""Passwords: hashed correctly, checked even without an account, and rejected if they are common."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADA = {"name": "Ada Byron", "email": "ada.byron@example.org"}
 
 @pytest.fixture(autouse=True)
 def password_parameters() -> None:
-    """Keep the product's parameters."""
+    """Use the product's parameters."""
 
 
 async def test_a_password_fits_its_hash_and_no_other() -> None:

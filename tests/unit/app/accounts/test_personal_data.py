@@ -1,4 +1,4 @@
-"""What somebody takes with them: all of it, however much, and nothing of another."""
+"""The export of an account: all of its data, however much, and nothing of another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 
 async def write(db: Database, account: Account, count: int, word: str) -> None:
-    """So many awards, and a tenth as many long comments."""
+    """This many awards, and a tenth as many long comments."""
     awards = [
         {"learner_id": account.learner_id, "kind": "cell", "subject": f"{word}#{number}", "xp": 5, "occurred_at": now()}
         for number in range(count)

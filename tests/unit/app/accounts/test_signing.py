@@ -1,4 +1,4 @@
-"""A secret of the site: only we can read it, and it can be replaced at any time."""
+"""The site's secrets: readable only by their owner, and replaceable at any time."""
 
 from __future__ import annotations
 

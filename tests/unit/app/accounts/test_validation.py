@@ -1,4 +1,4 @@
-"""What an address and a name may be."""
+"""Valid email addresses and names."""
 
 from __future__ import annotations
 

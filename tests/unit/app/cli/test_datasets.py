@@ -1,4 +1,4 @@
-"""``lockstep datasets`` hands everything to the runner's tool: arguments, data directory and exit status."""
+"""``lockstep datasets`` passes everything on to the runner's tool: arguments, data directory and exit status."""
 
 from __future__ import annotations
 

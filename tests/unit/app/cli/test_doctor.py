@@ -1,4 +1,4 @@
-"""What the doctor says, and with which status it ends."""
+"""The doctor's report and exit status."""
 
 from __future__ import annotations
 

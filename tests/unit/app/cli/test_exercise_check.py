@@ -1,4 +1,4 @@
-"""What an author is told of samples that are judged otherwise than they should be."""
+"""What authors are told about samples with an unexpected verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lockstep kernelspec`` hands everything to the runner's tool: arguments, places and exit status."""
+"""``lockstep kernelspec`` passes everything on to the runner's tool: arguments, paths and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lockstep lesson``, with a supervisor that plays its part."""
+"""``lockstep lesson``, with a scripted supervisor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lessons(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def answering(socket_path: Path) -> Iterator[ScriptedSupervisor]:
-    """A supervisor on an event loop of its own, whose runs end at once."""
+    """A supervisor on its own event loop, whose runs end at once."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

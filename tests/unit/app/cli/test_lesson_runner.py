@@ -1,4 +1,4 @@
-"""What counts as a failure of a cell, and where the author is sent to look."""
+"""What counts as a failure of a cell, and which line is shown to the author."""
 
 from __future__ import annotations
 

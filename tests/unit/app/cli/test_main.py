@@ -1,4 +1,4 @@
-"""The command line as a whole: what is refused is refused before anything is loaded that it does without."""
+"""The command line as a whole: errors are reported before anything unnecessary is loaded."""
 
 from __future__ import annotations
 

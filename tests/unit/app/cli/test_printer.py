@@ -1,4 +1,4 @@
-"""What a terminal is told of a run's end: how, which limit, what to try."""
+"""What a terminal shows at the end of a run: the outcome, the limit, and what to try."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def test_an_end_without_a_limit_is_said_alone() -> None:
 
 def test_a_notice_that_comes_again_and_again_is_shown_once_and_counted() -> None:
     often = [
-        NoticeEvent(seq=n, at_ms=1, code="retracing", lane="worker 0", text="It is traced anew.") for n in range(1, 5)
+        NoticeEvent(seq=n, at_ms=1, code="retracing", lane="worker 0", text="It is traced again.") for n in range(1, 5)
     ]
-    other = NoticeEvent(seq=5, at_ms=1, code="retracing", lane="worker 1", text="It is traced anew.")
+    other = NoticeEvent(seq=5, at_ms=1, code="retracing", lane="worker 1", text="It is traced again.")
 
     assert said(*often, other, other, TextEvent(seq=7, at_ms=1, stream="stdout", text="on"), finished(Outcome.ok)) == (
-        "[worker 0] lockstep: It is traced anew.\n"
+        "[worker 0] lockstep: It is traced again.\n"
         "[worker 0] lockstep: (the same 3 more times)\n"
-        "[worker 1] lockstep: It is traced anew.\n"
+        "[worker 1] lockstep: It is traced again.\n"
         "[worker 1] lockstep: (the same 1 more time)\n"
     )
 
@@ -147,7 +147,7 @@ def test_numbers_and_progress_are_for_programs_alone() -> None:
 
 
 def began(machine: SessionInfo) -> tuple[str, dict[str, object]]:
-    """What a person is told of the machine, and what a program is."""
+    """How the machine is described to people, and to programs."""
     err, out = io.StringIO(), io.StringIO()
     TextPrinter(io.StringIO(), err).begin(machine)
     printer = JsonPrinter(out)

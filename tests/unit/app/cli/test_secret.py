@@ -1,4 +1,4 @@
-"""``lockstep secret``: what was sent before still works, unless it must not."""
+"""``lockstep secret``: signatures from before still work, unless they must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell sets about a runner, and how that differs from one that runs already."""
+"""A shell's settings for a runner, and how they differ from those of a running one."""
 
 from __future__ import annotations
 

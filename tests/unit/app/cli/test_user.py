@@ -1,4 +1,4 @@
-"""``lockstep user``: what an operator does with accounts."""
+"""``lockstep user``: how an operator manages accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that somebody wrote turns the direction of the writing around, wherever a page or a mail shows it."""
+"""Nothing that somebody wrote can reverse the direction of other text, wherever a page or an email shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing, changing and taking back, on SQLite and on PostgreSQL."""
+"""Writing, editing and deleting comments, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comment's Markdown: what it may look like, and that nothing of it ever runs."""
+"""A comment's Markdown: its formatting, and that none of it ever runs as a program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FINE = re.compile(r"https?://|mailto:|/[^/\\]")
 
 
 class _Reader(HTMLParser):
-    """Notes what a browser could make of a piece of HTML."""
+    """Records what a browser could make of a piece of HTML."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,7 +260,7 @@ GROWS = [
 
 
 def colored(text: str) -> str:
-    """As long a comment as may be, but for some words: all of it code in colors, in lines that are not too long."""
+    """A comment of nearly maximal length: all of it highlighted code, in lines that are not too long."""
     lines = "\n".join([text * (800 // len(text))] * 20)
     return f"```python\n{lines[: MAX_COMMENT_CHARACTERS - 100]}\n```"
 

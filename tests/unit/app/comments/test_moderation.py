@@ -1,4 +1,4 @@
-"""Reports of comments, and what instructors do with them, on SQLite and on PostgreSQL."""
+"""Reports about comments, and what instructors do with them, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What instructors do with comments, and what one person wrote, over HTTP."""
+"""What instructors do with comments, and the comments of one person, over HTTP."""
 
 from __future__ import annotations
 

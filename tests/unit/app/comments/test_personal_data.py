@@ -1,4 +1,4 @@
-"""What an account leaves behind of its comments, on SQLite and on PostgreSQL."""
+"""What remains of an account's comments after it is deleted, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

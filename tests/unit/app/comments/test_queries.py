@@ -1,4 +1,4 @@
-"""Lists of comments come from one index each, on SQLite and on PostgreSQL, however many there are beside them."""
+"""Each list of comments uses one index, on SQLite and on PostgreSQL, however many other comments there are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPOILT = re.compile(r"SCAN (?!anon_)|USE TEMP B-TREE FOR ORDER BY|Seq Scan on c
 
 @pytest.fixture
 async def crowd(database: Database) -> Database:
-    """Some thousand comments at ten places; PostgreSQL knows how they are spread."""
+    """Several thousand comments in ten places; PostgreSQL has analyzed their distribution."""
     account = await store_account(database)
     begun = now() - timedelta(days=1)
     async with database.writing() as session:
@@ -138,7 +138,7 @@ async def test_people_are_suggested_who_wrote_there(people: Commenters) -> None:
 
 
 def grown(people: Commenters, number: int, thread_id: str | None = None, *, pinned: bool = False) -> Comment:
-    """A comment as large as one may be."""
+    """A comment of maximal size."""
     comment = make_comment(people.ada, number, thread_id)
     comment.html, comment.renderer_version, comment.pinned = (
         "x" * markdown.MAX_HTML_BYTES,

@@ -1,4 +1,4 @@
-"""How fast one account may write."""
+"""How fast one account may write comments."""
 
 from __future__ import annotations
 

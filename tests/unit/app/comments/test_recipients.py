@@ -1,4 +1,4 @@
-"""Who is told of a comment, on SQLite and on PostgreSQL."""
+"""The recipients of notifications about a comment, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

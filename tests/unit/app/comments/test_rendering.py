@@ -1,4 +1,4 @@
-"""What comments look like once they are stored, on SQLite and on PostgreSQL."""
+"""How stored comments are rendered, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

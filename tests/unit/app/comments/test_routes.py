@@ -1,4 +1,4 @@
-"""Comments over HTTP: with and without a script, for a stranger, a learner, another learner and an instructor."""
+"""Comments over HTTP: with and without scripts, for a visitor, a learner, another learner and an instructor."""
 
 from __future__ import annotations
 

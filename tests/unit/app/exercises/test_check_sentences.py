@@ -1,4 +1,4 @@
-"""The runner's own sentences about checks are those that are translated."""
+"""The runner's own sentences about checks are exactly the translated ones."""
 
 from __future__ import annotations
 

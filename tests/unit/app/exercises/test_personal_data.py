@@ -1,4 +1,4 @@
-"""What exercises keep of a learner moves with them, is handed out to them, and goes with them."""
+"""Exercise data of a learner moves with them, is part of their export, and is deleted with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from what checks said."""
+"""What follows from the results of checks."""
 
 from __future__ import annotations
 

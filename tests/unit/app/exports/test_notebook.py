@@ -1,4 +1,4 @@
-"""A lesson as a notebook that any Jupyter opens, and that makes its own devices."""
+"""A lesson as a notebook that any Jupyter can open, and that creates its own devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events become the outputs that Jupyter would have stored."""
+"""Events become the outputs that Jupyter would store."""
 
 from __future__ import annotations
 

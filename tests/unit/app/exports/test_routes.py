@@ -1,4 +1,4 @@
-"""The notebook over HTTP, from the lesson's file and from SQL."""
+"""The notebook over HTTP, from the lesson's file and from the database."""
 
 from __future__ import annotations
 

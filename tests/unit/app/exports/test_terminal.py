@@ -1,4 +1,4 @@
-"""Text as a terminal leaves it."""
+"""Text as a terminal would show it."""
 
 from __future__ import annotations
 

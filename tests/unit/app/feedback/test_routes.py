@@ -1,4 +1,4 @@
-"""Feedback over HTTP: with and without a script, for a stranger, a learner, another learner and an instructor."""
+"""Feedback over HTTP: with and without scripts, for a visitor, a learner, another learner and an instructor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HTMX = {"hx-request": "true"}
 
 @dataclass
 class Class:
-    """Everyone who may come, each with a browser."""
+    """People with each role, each with a browser."""
 
     app: FastAPI
     stranger: httpx.AsyncClient
@@ -49,7 +49,7 @@ async def room(app: FastAPI) -> AsyncIterator[Class]:
 
 
 async def send(client: httpx.AsyncClient, text: str = "A typo", **fields: str) -> httpx.Response:
-    """Send the form as a browser without a script does."""
+    """Send the form as a browser without scripts does."""
     filled = {"text": text, "kind": "text", "page": LESSON, "key": f"k{text[:20]}", **fields}
     return await client.post(FORM, data=filled)
 
@@ -143,7 +143,7 @@ async def test_sent_twice_it_is_there_once_also_before_the_visitor_has_a_cookie(
             assert (await send(newcomer)).status_code == 303
     assert len(await stored(room.app)) == 1
     await send(room.stranger, "Another text from the same form", key="kA typo")
-    await send(room.stranger, "Another text from the same form", key="of the form opened anew")
+    await send(room.stranger, "Another text from the same form", key="of the form opened again")
     assert len(await stored(room.app)) == 2
 
 

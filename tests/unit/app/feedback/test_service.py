@@ -1,4 +1,4 @@
-"""What is kept of feedback, on both databases: once, one vote a learner, moved, handed out and erased."""
+"""Stored feedback, on both databases: once, one vote per learner; moved, exported and erased."""
 
 from __future__ import annotations
 

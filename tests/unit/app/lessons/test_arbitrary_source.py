@@ -1,4 +1,4 @@
-"""Whatever is in a lesson's file, reading ends with a lesson or with mistakes, each on a line of the file."""
+"""Whatever a lesson's file contains, reading it gives a lesson or errors, each with a line of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog follows its files, keeps the last good version of each, and lets no mistake reach a neighbour."""
+"""The catalog follows its files, keeps the last good version of each, and keeps errors from affecting other lessons."""
 
 from __future__ import annotations
 

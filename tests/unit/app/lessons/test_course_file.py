@@ -1,4 +1,4 @@
-"""A course's file is read with a line for every mistake."""
+"""A course's file is read with a line for every error."""
 
 from __future__ import annotations
 

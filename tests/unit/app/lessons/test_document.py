@@ -1,4 +1,4 @@
-"""Every mistake has its line and says what to write instead."""
+"""Every error has its line and says what to write instead."""
 
 from __future__ import annotations
 

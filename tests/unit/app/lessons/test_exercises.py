@@ -1,4 +1,4 @@
-"""Exercises, quizzes, and predictions: what is read, what learners get, and every mistake with its line."""
+"""Exercises, quizzes, and predictions: what is read, what learners get, and every error with its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours for code."""
+"""Colors for code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drawing becomes part of the page only without anything that a page may not have."""
+"""A drawing becomes part of the page only if it contains nothing that a page must not have."""
 
 from __future__ import annotations
 

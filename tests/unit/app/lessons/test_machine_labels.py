@@ -1,4 +1,4 @@
-"""Words for machines."""
+"""Names of machines."""
 
 from __future__ import annotations
 

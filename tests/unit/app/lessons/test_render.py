@@ -1,4 +1,4 @@
-"""Prose becomes HTML that needs neither script nor inline style; what an author typed is never HTML by itself."""
+"""Prose becomes HTML without scripts or inline styles; an author's text is never HTML by itself."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_a_digest_tells_texts_apart_and_where_they_end() -> None:
     "code", ["print(1)", "\n\nx = 1", 's = """\\n\n<&> \\u00e9 한 \t"""', "if 1:\n\ty = 1  # <b>", "f('&amp;')"]
 )
 def test_the_page_shows_a_cells_code_to_the_letter(code: str) -> None:
-    """The page's script takes the original from there."""
+    """The page's script reads the original from there."""
     (cell,) = render_body(CELL.replace("print(1)", code)).cells
 
     assert html.unescape(re.sub(r"<[^>]+>", "", str(cell.highlighted))) == cell.code

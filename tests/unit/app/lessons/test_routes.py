@@ -1,4 +1,4 @@
-"""Lessons over HTTP: pages that can be kept, sources, and files that cannot be escaped from."""
+"""Lessons over HTTP: pages that can be cached, sources, and files that cannot be escaped from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails: what they say, that each is sent once, and what becomes of those that cannot be."""
+"""Emails: their content, that each is sent once, and what happens to those that cannot be sent."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_letter_says_the_same_as_text_and_as_html(name: str, language: str) ->
     assert "<" not in letter.text.replace("Ada <b>", "")
     assert "Ada <b>" not in letter.html
     if URL in letter.html:
-        assert re.search(rf"^{URL}$", letter.text, re.MULTILINE), "the address stands on a line of its own"
+        assert re.search(rf"^{URL}$", letter.text, re.MULTILINE), "the address is on a separate line"
 
 
 async def test_a_real_server_gets_text_and_html_in_each_language(database: Database) -> None:

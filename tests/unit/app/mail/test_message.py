@@ -1,4 +1,4 @@
-"""Whatever learners write, a mail has the headers that it was given and no others: what a real server got is read."""
+"""Whatever learners write, an email has only the intended headers: a test reads what a real server received."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def queued(subject: str, to: str = "ada@example.org", text: str = "x\n", html: s
 
 
 def news(name: str, kind: NotificationKind, quoted: str) -> OutboxEmail:
-    """What is queued when somebody of that name did something."""
+    """The queued email after somebody with that name did something."""
     view = NotificationView(
         Notification(kind=kind),
         Account(name=name),
@@ -105,7 +105,7 @@ def news(name: str, kind: NotificationKind, quoted: str) -> OutboxEmail:
 
 
 def sent(smtp: SmtpTransport, postbox: SmtpMailbox, mail: OutboxEmail) -> tuple[list[tuple[str, str]], EmailMessage]:
-    """The header lines that a real server got, unfolded by hand, and the mail as a program reads it."""
+    """The header lines that a real server received, unfolded by hand, and the email as a program parses it."""
     asyncio.run(smtp.send(mail))
     raw = postbox.raw.pop()
     lines = re.sub(r"\r\n(?=[ \t])", "", raw.partition(b"\r\n\r\n")[0].decode("ascii")).split("\r\n")

@@ -1,4 +1,4 @@
-"""Mails about notifications: at once or once a day, in one's language, never twice, on SQLite and on PostgreSQL."""
+"""Emails about notifications: at once or once a day, in the reader's language, never twice, on both databases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GONE = "gone"
 
 
 async def said(_session: AsyncSession, _account: Account, subjects: Sequence[str]) -> Mapping[str, NotificationContent]:
-    """Everything but one is in sight."""
+    """All comments but one are visible."""
     title = {"en": "A lesson", "ko": "수업", "zh": "课程"}[i18n.current_language()]
     there = [subject for subject in subjects if subject != GONE]
     return {
@@ -89,7 +89,7 @@ async def outbox(db: Database) -> list[OutboxEmail]:
 
 
 async def delivered(db: Database) -> SmtpMailbox:
-    """What a real server got."""
+    """What a real server received."""
     postbox = SmtpMailbox()
     with serve_smtp(postbox) as address:
         sender = OutboxWorker(

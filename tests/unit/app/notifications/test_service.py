@@ -1,4 +1,4 @@
-"""What can be done with notifications, on SQLite and on PostgreSQL."""
+"""Operations on notifications, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that end mails: only ours, and only for a while."""
+"""Unsubscribe links: only ours, and only for a while."""
 
 from __future__ import annotations
 

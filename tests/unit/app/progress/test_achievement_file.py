@@ -1,4 +1,4 @@
-"""Achievements are read whole or not at all, and every fault says its line and what to write instead."""
+"""Achievements are read completely or not at all, and every error names its line and what to write instead."""
 
 from __future__ import annotations
 

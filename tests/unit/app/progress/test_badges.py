@@ -1,4 +1,4 @@
-"""Badges are small, well-formed, drawn with the classes of the style sheet and with nothing else."""
+"""Badges are small, well-formed, and drawn only with the classes of the style sheet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell's code does: only what was certainly carried out, and only TensorFlow's own names."""
+"""What a cell's code does: only what was certainly executed, and only TensorFlow's own names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages on XP and on achievements say what the code does."""
+"""The pages on XP and on achievements match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger on both databases: nothing twice, nothing lost, however facts and merges come."""
+"""The ledger on both databases: nothing twice, nothing lost, in whatever order facts and merges arrive."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_fifty_writers_at_once_lose_nothing_and_double_nothing(database: D
 
 @pytest.mark.timeout(120)
 async def test_fifty_facts_of_two_processes_at_once_miss_nothing_that_they_make_together(database: Database) -> None:
-    """Each is brought once: what follows from two of them is seen by the later one, or by nobody."""
+    """Add each fact once: the later transaction sees what follows from both, or none does."""
     other = Database(str(database.url))
     facts = [*POSSIBLE, *(LearningEvent("cell", f"c/more#{number}", 10) for number in range(36))]
     random.Random(6).shuffle(facts)
@@ -116,7 +116,7 @@ async def test_fifty_facts_of_two_processes_at_once_miss_nothing_that_they_make_
 
 @pytest.mark.timeout(120)
 async def test_browsers_that_merge_at_once_while_others_still_write_lose_nothing(database: Database) -> None:
-    """As it happens at sign-in: the visitor's row is stored, then everything moves, in one transaction."""
+    """As at sign-in: the visitor's row is stored, then everything moves, in one transaction."""
     account = await store_account(database)
     browsers = [f"visitor {number}" for number in range(6)]
     chance = random.Random(7)

@@ -1,4 +1,4 @@
-"""How far lessons are, whatever the order in which browsers tell of it, how often, and when they merge."""
+"""Progress in lessons, in whatever order browsers report it, how often, and when they merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels begin at 100 XP, and each step is larger than the one before."""
+"""Levels start at 100 XP, and each step is larger than the one before."""
 
 from __future__ import annotations
 

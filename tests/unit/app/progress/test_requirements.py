@@ -1,4 +1,4 @@
-"""What follows from facts: lessons, modules, courses and achievements, in whatever order the facts come."""
+"""What follows from facts: lessons, modules, courses and achievements, in whatever order the facts arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaks: three days make a week, one missed week a month is forgiven, and more activity never takes anything away."""
+"""Streaks: three days make a week, one missed week per month is forgiven, and activity never takes anything away."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_month_has_its_own_freeze() -> None:
 
 
 def test_a_streak_begins_where_it_becomes_the_longest() -> None:
-    """With the first week of June its freeze would be gone two weeks later."""
+    """If it used the first week of June, its freeze would be gone two weeks later."""
     june = [day for number in (21, 23, 25, 26, 27) for day in _week(number)]
     assert june[0] == date(2026, 6, 1)
 

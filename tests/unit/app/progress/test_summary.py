@@ -1,4 +1,4 @@
-"""What pages show of progress: right, in few queries, and nothing of a secret."""
+"""The summary of progress on pages: correct, with few queries, and without secrets."""
 
 from __future__ import annotations
 

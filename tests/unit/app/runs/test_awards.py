@@ -1,4 +1,4 @@
-"""What a run earns is stored with its end: all of it or nothing, on both databases."""
+"""A run's awards are stored with its end: all of them or none, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: at once while little comes, fewer and larger when much does, in order always."""
+"""Batches: immediate for little output, fewer and larger for much, and always in order."""
 
 from __future__ import annotations
 

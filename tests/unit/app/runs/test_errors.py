@@ -1,4 +1,4 @@
-"""What the supervisor declines is said in the learner's language where we have words for it."""
+"""Refusals by the supervisor are shown in the learner's language if there is a translation."""
 
 from __future__ import annotations
 

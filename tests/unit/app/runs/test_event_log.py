@@ -1,4 +1,4 @@
-"""The log of a run: a gapless sequence, whoever writes it, on both databases."""
+"""The log of a run: a sequence without gaps, whoever writes it, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many learners one network address brings."""
+"""How many learners may come from one network address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for limits."""
+"""Names of limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of lanes, whole and named."""
+"""Whole lines with the names of their lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A learner runs cells on what the lesson offers, and on nothing else."""
+"""Learners run cells on the machines that the lesson offers, and on no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting output: what stays, what readers see, and which runs go first, on both databases."""
+"""Deleting output: what remains, what readers see, and which runs are pruned first, on both databases."""
 
 from __future__ import annotations
 

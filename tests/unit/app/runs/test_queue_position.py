@@ -1,4 +1,4 @@
-"""Where a run stands."""
+"""The position of a run in the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas of what is stored: the total of a learner, and the amount within an hour."""
+"""Quotas of stored data: the total of a learner, and the amount within an hour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACE = "198.51.100.7"
 
 
 class Clock:
-    """Seconds, as a test says."""
+    """A clock that the test sets, in seconds."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -48,7 +48,7 @@ def _visitor(name: str = "v", network: str | None = None) -> QuotaOwner:
 
 
 async def _store(quotas: Quotas, owner: QuotaOwner, size: int) -> ReachedLimit | None:
-    """Store so many bytes of events, or return the limit."""
+    """Store this many bytes of events, or return the limit."""
     limit = await quotas.room(owner, size)
     if limit is None:
         quotas.count(owner, size)

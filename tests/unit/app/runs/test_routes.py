@@ -1,4 +1,4 @@
-"""Addresses that nobody was ever given are refused before a database has to look at them."""
+"""Addresses that were never given out are rejected without a query to the database."""
 
 from __future__ import annotations
 

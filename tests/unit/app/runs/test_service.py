@@ -1,4 +1,4 @@
-"""Starting runs while another web process does too."""
+"""Starting runs while another web process does so, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that listens for the end of its session."""
+"""A page that waits for the end of its session."""
 
 from __future__ import annotations
 

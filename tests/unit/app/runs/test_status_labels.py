@@ -1,4 +1,4 @@
-"""Words for outcomes and sessions."""
+"""Names of outcomes and of session states."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.factories.stored_runs import store_run
 
 @pytest.fixture
 async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStreams]:
-    """Streams beside a supervisor that is not there."""
+    """Streams with a supervisor that is not there."""
     async with RunnerClient(tmp_path / "nobody.sock") as runner:
         followers = FollowerPool(database, runner, database.bus, max_stored_bytes=1000)
         yield RunStreams(database, runner, database.bus, followers)

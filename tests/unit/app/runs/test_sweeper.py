@@ -1,4 +1,4 @@
-"""The sweeper of output: age, quotas, and all visitors together, on both databases."""
+"""The sweeper of output: age, quotas, and the total of all visitors, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a body may be, whatever its header says."""
+"""How long a request body may be, whatever its header says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.body_limit import BodyLimit
 
 
 async def _sent(body: Iterable[bytes], *headers: tuple[bytes, bytes]) -> tuple[bytes, int]:
-    """What the application gets of a body of at most ten bytes, and how many messages were left unread."""
+    """What the application receives of a body of at most ten bytes, and how many messages were left unread."""
     parts = list(body)
     waiting = [
         {"type": "http.request", "body": part, "more_body": place < len(parts)} for place, part in enumerate(parts, 1)

@@ -1,4 +1,4 @@
-"""Where a request may come from."""
+"""Which origins a request may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that one process shares, by a typed name."""
+"""Objects shared within one process, by a typed name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that stay on this site, and forms that hold what a database may."""
+"""Paths that stay on this site, and forms whose values a database accepts."""
 
 from __future__ import annotations
 

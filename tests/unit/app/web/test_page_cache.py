@@ -1,4 +1,4 @@
-"""Kept pages: of the present edition only, and not too many."""
+"""Cached pages: only of the current edition, and not too many."""
 
 from __future__ import annotations
 

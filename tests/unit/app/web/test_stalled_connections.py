@@ -1,4 +1,4 @@
-"""Whoever stops reading is cut off, and what waited for them is freed: a real server, real sockets, each event loop."""
+"""Clients that stop reading are cut off, and their resources freed: a real server, real sockets, each event loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGE = 12_000_000
 
 
 class Opened(LimitedHttpProtocol):
-    """Connections that are open in this process."""
+    """The open connections of this process."""
 
     now: ClassVar[set[LimitedHttpProtocol]] = set()
 
@@ -97,7 +97,7 @@ def port(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
 
 
 def ask(port: int, path: str, *headers: str, room: int = 4096) -> socket.socket:
-    """A browser that has asked, and has so little room for the answer."""
+    """A browser that has sent a request, with little room for the response."""
     browser = socket.socket()
     browser.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
     browser.settimeout(30)

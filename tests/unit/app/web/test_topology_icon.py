@@ -1,4 +1,4 @@
-"""A machine's drawing says how many devices there are, of what kind, and whose."""
+"""A machine's icon shows how many devices there are, of what kind, and to which process they belong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runners.wire.protocol import Topology
 
 
 def drawn(topology: str) -> str:
-    """A drawing in letters: brackets are frames."""
+    """The icon as text: brackets are frames."""
     hosts = []
     for host in topology_icon(topology):
         marks = " ".join(f"{mark.shape}/{mark.color}" for mark in host.marks)

@@ -1,4 +1,4 @@
-"""What people write, as it is kept and shown."""
+"""Users' text, as it is stored and shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results are compared by structure, shape and value, and what differs is said in a sentence."""
+"""Results are compared by structure, shape and value, and a sentence says what differs."""
 
 from __future__ import annotations
 

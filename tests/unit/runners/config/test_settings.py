@@ -1,4 +1,4 @@
-"""An operator's settings: what is no limit is refused before anything starts."""
+"""An operator's settings: invalid values are rejected before anything starts."""
 
 from __future__ import annotations
 

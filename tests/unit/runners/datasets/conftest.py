@@ -25,7 +25,7 @@ TRAIN, TEST = 40, 20
 
 @dataclass(frozen=True)
 class Tiny:
-    """A data set of sixty images under the name of a real one, and the bytes of its files."""
+    """A data set of sixty images with the name of a real one, and the bytes of its files."""
 
     data_set: DataSet
     contents: dict[str, bytes]
@@ -75,7 +75,7 @@ def tiny() -> Tiny:
 
 @dataclass
 class Answer:
-    """How the server treats one request."""
+    """How the server responds to one request."""
 
     status: int = 200
     body: bytes | None = None
@@ -86,7 +86,7 @@ class Answer:
 
 @dataclass
 class Server:
-    """A mirror: serves ``files`` by name, by the script first."""
+    """A mirror that serves ``files`` by name, after following the script."""
 
     files: dict[str, bytes]
     url: str = ""
@@ -165,7 +165,7 @@ class Learn(Protocol):
 
 @pytest.fixture
 def learner(forges: Forges) -> Learn:
-    """Runs code where data sets are installed and every connection fails; returns what it put into ``told``."""
+    """Runs code with data sets installed and every connection failing; returns what it stored in ``told``."""
 
     def learn(code: str, cache: Path, keras: int = 3) -> dict[str, Any]:
         program = SCRIPT.format(cache=str(cache)) + textwrap.dedent(code) + "\nprint(json.dumps(told))"

@@ -1,4 +1,4 @@
-"""Preparing happens beside the supervisor; what goes wrong is in its log."""
+"""Preparing happens beside the supervisor; failures are in its log."""
 
 from __future__ import annotations
 

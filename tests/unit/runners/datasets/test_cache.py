@@ -1,4 +1,4 @@
-"""A file in the cache is the right one, or is refused by name."""
+"""A file in the cache is the right one, or is rejected by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog names every file exactly, or is refused."""
+"""The catalog names every file exactly, or is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CIFAR's archives come back as images and labels; what is no such archive is refused, and no pickle runs code."""
+"""CIFAR's archives give images and labels; other archives are rejected, and no pickle runs code."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _numbers(array: np.ndarray) -> bytes:
 
 
 def _pickled_by_python_2(rows: bytes, count: int, labels: dict[bytes, Any]) -> bytes:
-    """Protocol 2, texts as bytes, NumPy's old names: as the originals are."""
+    """Protocol 2, strings as bytes, NumPy's old names: like the originals."""
     dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNN" + b"J\xff\xff\xff\xff" * 2 + b"K\x00tb"
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR"
     state = (

@@ -1,4 +1,4 @@
-"""Hostile bytes are refused with a reason, and never take more memory than the catalog allows."""
+"""Hostile bytes are rejected with a reason, and never take more memory than the catalog allows."""
 
 from __future__ import annotations
 

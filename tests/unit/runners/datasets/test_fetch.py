@@ -1,4 +1,4 @@
-"""What a fetch brings is verified and whole; whatever goes wrong is said in a sentence with a next step."""
+"""A fetched data set is verified and complete; every failure is reported with a next step."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_the_lock_of_a_process_that_died_does_not_hold(cache: Cache, tiny: Tiny,
 
 
 def test_who_may_only_read_the_cache_cannot_hold_up_a_fetch(cache: Cache, tiny: Tiny, server: Server) -> None:
-    """As a session might: it sees the folder read only."""
+    """Like a session, which sees the folder read-only."""
     Fetcher(cache, server.url).fetch(tiny.data_set)
     lock = cache.root / ".incoming" / "fashion_mnist.lock"
     assert lock.stat().st_mode & 0o777 == 0o200
@@ -214,7 +214,7 @@ def test_a_full_disk_is_named_before_anything_is_fetched(
 
 
 def test_a_disk_that_fills_up_on_the_way_is_named(cache: Cache, tiny: Tiny, server: Server) -> None:
-    """A real limit of this process on the size of files stands for the full disk."""
+    """A real limit of this process on the size of files simulates the full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:

@@ -1,4 +1,4 @@
-"""The operator's commands: what they print, and the exit status."""
+"""The operator's commands: their output and exit status."""
 
 from __future__ import annotations
 

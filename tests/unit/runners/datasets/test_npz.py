@@ -1,4 +1,4 @@
-"""An npz is the arrays of the catalog or is refused, and nothing in it is ever unpickled."""
+"""An npz has the arrays in the catalog or is rejected, and nothing in it is ever unpickled."""
 
 from __future__ import annotations
 

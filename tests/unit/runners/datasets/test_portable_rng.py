@@ -1,4 +1,4 @@
-"""The dice fall the same everywhere and leave no trace."""
+"""The random numbers are the same everywhere and leave no trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in has the form of the original, is equal everywhere, and can be learned."""
+"""A stand-in has the form of the original, is the same everywhere, and can be learned."""
 
 from __future__ import annotations
 

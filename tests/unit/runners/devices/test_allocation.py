@@ -1,4 +1,4 @@
-"""Who gets which real device, on machines that were written down."""
+"""Which session gets which real device, on recorded machines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def allocation(
 
 
 def why(name: str, topology: str, held: dict[str, int] | None = None, *, mode: DeviceMode = "auto") -> str:
-    """Why nothing real is given; in ``auto`` and in the strict modes for the same reason."""
+    """Why no real device is given: in ``auto`` and in the strict modes for the same reason."""
     decision = allocate(mode, Topology.parse(topology), found(name), held or {})
     assert isinstance(decision, SimulatedDevices if mode == "auto" else DevicesRefused), decision
     return decision.why

@@ -1,4 +1,4 @@
-"""The counting of real devices."""
+"""Counting real devices."""
 
 from __future__ import annotations
 

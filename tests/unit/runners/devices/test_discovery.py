@@ -1,4 +1,4 @@
-"""Looking for accelerators: with NVML written down, and on the machine of the tests."""
+"""Discovering accelerators: with a recorded NVML, and on the machine of the tests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MiB = 1024 * 1024
 
 
 class NotSupported(Exception):
-    """NVML's word for a card that knows no MIG."""
+    """NVML's error for a card without MIG."""
 
 
 class NotFound(Exception):
-    """NVML's word for an instance that was not cut."""
+    """NVML's error for an instance that does not exist."""
 
 
 def nvml(*, cut_up: bool) -> Any:
-    """One card, as NVML tells of it; instances are handles too."""
+    """One card as NVML describes it; instances are handles, too."""
 
     def mig_mode(_: object) -> tuple[int, int]:
         if not cut_up:

@@ -1,4 +1,4 @@
-"""Looking at the machine that runs the tests."""
+"""Surveying the machine that runs the tests."""
 
 from __future__ import annotations
 

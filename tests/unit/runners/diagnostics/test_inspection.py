@@ -1,4 +1,4 @@
-"""Reading what the operating system says: this very process, and lines as proc(5) has them."""
+"""Reading what the operating system reports: this very process, and lines as in proc(5)."""
 
 from __future__ import annotations
 

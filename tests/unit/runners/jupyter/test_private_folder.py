@@ -1,4 +1,4 @@
-"""A Jupyter process's private folder goes with the process, at the latest when somebody else comes by."""
+"""A Jupyter process's private folder disappears with the process, or later when another process starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection to a socket, with libzmq and with strangers behind it."""
+"""One connection to a socket, with libzmq and with hand-written peers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(
 
 
 class Stranger:
-    """Whoever accepted the connection, writing bytes by hand."""
+    """A peer that accepted the connection and writes bytes by hand."""
 
     def __init__(self, path: Path) -> None:
         self._listening = socket.socket(socket.AF_UNIX)

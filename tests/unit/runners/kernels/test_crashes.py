@@ -1,4 +1,4 @@
-"""What is made of the last words of a kernel, whoever wrote them."""
+"""How the last output of a kernel is parsed, whoever wrote it."""
 
 from __future__ import annotations
 

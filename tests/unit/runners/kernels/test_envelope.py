@@ -1,4 +1,4 @@
-"""Jupyter's messages as frames, beside jupyter_client's own, and as nobody should write them."""
+"""Jupyter's messages as frames: compared with jupyter_client's, and malformed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WRITTEN = (_HEADER | _OBJECT).map(lambda value: json.dumps(value).encode())
 
 
 def signed(*parts: bytes, key: bytes = KEY) -> list[bytes]:
-    """Frames with a good signature, whatever the parts are."""
+    """Frames with a valid signature, whatever the parts are."""
     return [b"<IDS|MSG>", MessageCodec(key)._sign(parts), *parts]
 
 
@@ -110,7 +110,7 @@ def test_a_long_text_is_read_whatever_it_is_made_of(text: str) -> None:
 
 
 def extra(frames: list[bytes]) -> int:
-    """What the values of a message count beyond its bytes."""
+    """What the values of a message count in addition to its bytes."""
     envelopes = MessageCodec(KEY)
     envelopes.open(frames)
     return envelopes.extra_bytes

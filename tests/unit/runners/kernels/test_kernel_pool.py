@@ -1,4 +1,4 @@
-"""When a pool of kernels calls its machine broken, and what it does with kernels that ended while they waited."""
+"""When a pool of kernels reports its machine as broken, and how it handles ready kernels that have ended."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_several_kernels_in_a_row_that_cannot_be_made_break_the_node_one_d
 
 
 class ShortLived(Kernel):
-    """A kernel whose sandbox ends with its zygote before it answers, but for those after the first few."""
+    """A kernel whose sandbox ends with its zygote before it responds, except after the first few."""
 
     made = 0
     short_lived = 1
@@ -67,7 +67,7 @@ async def test_a_sandbox_that_ends_with_its_zygote_is_made_once_more_by_the_next
 
 
 class Waiting:
-    """A kernel that takes its time to close, unless it may at once."""
+    """A kernel that takes time to close, unless it may close at once."""
 
     def __init__(self, *, may_close: bool = False) -> None:
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -77,7 +77,7 @@ class Waiting:
             self.may_close.set()
 
     async def close(self) -> None:
-        """When it may."""
+        """Close when allowed."""
         await self.may_close.wait()
         self.closed = True
 
@@ -93,7 +93,7 @@ async def at_once(_: str) -> None:
 def pool_of(
     monkeypatch: pytest.MonkeyPatch, size: int, before: Before = at_once, *, may_close: bool = True
 ) -> tuple[KernelPool, list[Waiting]]:
-    """A pool without pauses, and the kernels that it has made."""
+    """A pool without pauses, and the kernels that it has created."""
     made: list[Waiting] = []
 
     async def create(_zygote: object, topology: str, *_: object) -> Waiting:
@@ -107,7 +107,7 @@ def pool_of(
 
 
 async def comes(true: Callable[[], object]) -> None:
-    """Wait until it does: the pool has no event for it."""
+    """Wait until the condition holds: the pool has no event for it."""
     async with asyncio.timeout(10):
         while not true():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -204,7 +204,7 @@ async def test_who_asks_for_one_machine_after_another_makes_the_pool_no_larger(m
 
     pool.keep()
     for number in range(1, 9):
-        wanted = len(made) + 2  # one for who asks, and one of the two that are to wait
+        wanted = len(made) + 2  # one for the request, and one of the two to keep ready
         for _ in range(2):
             may_make.release()
         await pool.take(f"gpu:{number}", 3)

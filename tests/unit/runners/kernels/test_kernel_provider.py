@@ -18,7 +18,7 @@ A100 = usable_devices(HardwareListing.from_json((LISTINGS / "one-a100.json").rea
 
 
 class Pool:
-    """One that is asked for simulated devices only."""
+    """A pool that is asked only for simulated devices."""
 
     async def take(self, topology: str, keras: int) -> str:
         """A kernel."""
@@ -26,7 +26,7 @@ class Pool:
 
 
 class Zygote:
-    """One that is, or is not, there yet."""
+    """A zygote that is, or is not, ready yet."""
 
     ready = False
     trouble = None
@@ -43,7 +43,7 @@ class Kernel:
 
     @classmethod
     async def create(cls, zygote: object, topology: str, keras: int, allocation: DeviceAllocation) -> Kernel:
-        """Make one, or fail."""
+        """Create one, or fail."""
         if cls.fails:
             raise ZygoteUnavailable("no room")
         return cls(allocation)

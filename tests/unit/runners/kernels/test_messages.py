@@ -1,4 +1,4 @@
-"""Messages of a kernel that may say anything at all."""
+"""Messages of a kernel, which may contain anything."""
 
 from __future__ import annotations
 

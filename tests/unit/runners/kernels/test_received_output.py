@@ -1,4 +1,4 @@
-"""After a crash: what was printed and no message brought."""
+"""After a crash: printed text that no message delivered."""
 
 from __future__ import annotations
 

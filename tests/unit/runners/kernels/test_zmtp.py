@@ -1,4 +1,4 @@
-"""ZMTP beside libzmq, and against peers that may send anything at all."""
+"""ZMTP compared with libzmq, and with peers that may send anything."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pieces(data: bytes, cuts: list[int]) -> Iterator[bytes]:
 
 
 def read(peer: ZmtpPeer, parts: Iterator[bytes], most_held: int) -> tuple[list[list[bytes]], type[ZmtpError] | None]:
-    """All messages and the kind of error that ended them, if any; memory is watched on the way."""
+    """All messages, and the kind of error that ended them, if any; memory is checked on the way."""
     messages = []
     try:
         for part in parts:
@@ -154,7 +154,7 @@ class Libzmq:
         self.wire.connect(str(path))
 
     def exchange(self, peer: ZmtpPeer) -> list[bytes]:
-        """Send what there is to send, and read on until there is a message."""
+        """Send what there is to send, and read until there is a message."""
         while True:
             self.wire.sendall(peer.to_send())
             if (message := peer.take()) is not None:

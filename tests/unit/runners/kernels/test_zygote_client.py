@@ -1,4 +1,4 @@
-"""A zygote that does not come up, as its supervisor sees it."""
+"""A zygote that does not start, as its supervisor sees it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runners.sandbox.user_pool import UserPool
 
 
 async def trouble_of(folder: Path) -> list[str]:
-    """What was wrong the first time, and the second."""
+    """The first and the second error."""
     zygote = ZygoteClient(RunnerSettings(data_dir=folder), 3, folder, NullCgroupManager(), UserPool(range(0)))
     zygote.keep()
     troubles: list[str] = []

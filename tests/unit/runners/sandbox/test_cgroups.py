@@ -1,4 +1,4 @@
-"""Groups whose files cannot be read or written; what the kernel does with those that can is in tests/long/hostile."""
+"""Groups with files that cannot be read or written; tests/long/hostile covers what the kernel does with others."""
 
 from __future__ import annotations
 

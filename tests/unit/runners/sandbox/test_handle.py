@@ -1,4 +1,4 @@
-"""What the supervisor hears from a sandbox's PID 1."""
+"""Messages of a sandbox's PID 1 to the supervisor."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_sandbox_that_dies_after_everybody_gave_up_waiting_is_gone_in_th
 
 
 def _opened(descriptor: int) -> str:
-    """What the number stands for now: another thread may have been given it again."""
+    """What the number refers to now: another thread may have reused it."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What Landlock is asked for on kernels old and new."""
+"""The rights that Landlock restricts on old and new kernels."""
 
 from __future__ import annotations
 

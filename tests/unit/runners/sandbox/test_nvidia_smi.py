@@ -1,4 +1,4 @@
-"""``nvidia-smi`` where GPUs are simulated."""
+"""``nvidia-smi`` with simulated GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threat model names every isolation layer that the doctor reports, and what it says of the policy is so."""
+"""The threat model names every isolation layer that the doctor reports, and describes the policy correctly."""
 
 from __future__ import annotations
 

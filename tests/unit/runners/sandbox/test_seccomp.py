@@ -1,4 +1,4 @@
-"""What the filters answer to a system call, asked as the kernel asks them."""
+"""How the filters answer system calls, evaluated as the kernel does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ABOVE = 1 << 32
 
 
 def answer(call: str | int, *arguments: int, on: str = "x86_64") -> int:
-    """0 where both filters let the call pass, else the error; the later filter's counts where both refuse."""
+    """0 if both filters allow the call, else the error; if both refuse, that of the later filter."""
     audit, arch = ARCHITECTURES[on]
     number = call if isinstance(call, int) else pyseccomp.resolve_syscall(arch, call)
     verdicts = [evaluate_filter(program, audit, number, *arguments) for program in compile_filters(on)]

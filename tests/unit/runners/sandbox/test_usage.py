@@ -1,4 +1,4 @@
-"""What the watch of a sandbox does when it cannot look."""
+"""What the watcher of a sandbox does if it cannot read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from runners.sandbox.usage import UsageWatcher
 
 
 class Mistaken(NullCgroup):
-    """A group that fails in a way that nobody thought of, twice, and then tells of much CPU time."""
+    """A group that fails in an unexpected way, twice, and then reports a lot of CPU time."""
 
     asked = 0
 
     def facts(self) -> CgroupStats:
-        """Made, begun, and looked at twice."""
+        """Created, started, and polled twice."""
         self.asked += 1
         if self.asked in (3, 4):
             raise LookupError("a mistake of ours")

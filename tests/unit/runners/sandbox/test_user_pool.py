@@ -1,4 +1,4 @@
-"""Who runs as whom."""
+"""Which user each session runs as."""
 
 from __future__ import annotations
 

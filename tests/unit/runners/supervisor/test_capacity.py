@@ -1,4 +1,4 @@
-"""How many sessions a node holds where its operator does not say."""
+"""How many sessions a node holds if its operator does not set it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures are refused, and with which sentence."""
+"""Which failures are rejected, and with which message."""
 
 from __future__ import annotations
 

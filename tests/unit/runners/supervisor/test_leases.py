@@ -1,4 +1,4 @@
-"""Who gets no bare kernel."""
+"""When bare kernels are refused."""
 
 from __future__ import annotations
 

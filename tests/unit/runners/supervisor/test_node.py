@@ -28,13 +28,13 @@ SPEC = SessionSpec(owner="o", topology="cpu", keras=3)
 
 
 class Zygote:
-    """One that is there."""
+    """A zygote that is ready."""
 
     refuses = ""
 
 
 class Slow:
-    """A pool that gives no kernel, and lets go of who asked for one when it may."""
+    """A pool that gives no kernel, and releases the requester when told to."""
 
     def __init__(self) -> None:
         self.may_let_go = asyncio.Event()
@@ -48,10 +48,10 @@ class Slow:
             await self.may_let_go.wait()
 
     def sweep(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def pool() -> Slow:
 
 @pytest.fixture
 async def node(tmp_path: Path, pool: Slow, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """A node with one place."""
+    """A node with one seat."""
     monkeypatch.setattr(cgroups, "detect", NullCgroupManager)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(tmp_path))

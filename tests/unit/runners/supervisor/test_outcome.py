@@ -145,7 +145,7 @@ def test_one_process_too_many_is_believed_if_counted_or_not_raised_by_the_learne
 
 @pytest.mark.parametrize("value", ["1" * 20_000, "1 requested and " * 1_250 + "2" * 2_000, "\\[Errno" * 2_500])
 def test_a_long_text_is_judged_in_steps_that_grow_with_its_length_only(value: str) -> None:
-    """The text is the program's, and all sessions wait meanwhile: to try each digit as the first is 10**8 steps."""
+    """The program controls the text, and all sessions wait: trying each digit as the first takes 10**8 steps."""
     began = time.process_time()
     assert determine_outcome(RunEvidence(error=ReportedError("OSError", value)), LIMITS).outcome == "error"
     short_s = time.process_time() - began

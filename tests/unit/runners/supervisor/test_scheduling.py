@@ -1,4 +1,4 @@
-"""Which sessions a full node evicts, who is next, and how long the others wait."""
+"""Which sessions a full node evicts, which is next, and how long the others wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the supervisor writes to its log."""
+"""The supervisor's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.supervisor import server
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    """Structlog as it was."""
+    """Restore structlog's configuration."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)

@@ -24,12 +24,12 @@ from runners.wire.protocol import (
 
 
 class NoKernels:
-    """A source that nobody may ask."""
+    """A source that must not be asked."""
 
     cold = False
 
     def is_cold(self, topology: str, keras: KerasVersion) -> bool:
-        """As the test says."""
+        """Return what the test says."""
         return self.cold
 
     async def take(self, topology: str, keras: KerasVersion) -> Kernel:
@@ -59,7 +59,7 @@ async def test_one_that_is_ended_before_its_first_step_is_gone() -> None:
 
 
 class Refusing(NoKernels):
-    """A source that takes its time and has no device."""
+    """A source that takes time and has no device."""
 
     def __init__(self) -> None:
         self.may_refuse = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Sentences about checks are filled without trusting the values or the templates."""
+"""Messages about checks are filled in without trusting the values or the templates."""
 
 from runners.wire.check_messages import MESSAGES, fill
 

@@ -1,4 +1,4 @@
-"""What a supervisor is told of its parent's environment."""
+"""Which variables a supervisor gets from its parent's environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a script ends itself."""
+"""How a script exits."""
 
 from __future__ import annotations
 

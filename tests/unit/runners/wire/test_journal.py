@@ -1,4 +1,4 @@
-"""The memory in which a kernel keeps what it prints: whatever happens in between, each byte is read once."""
+"""The memory in which a kernel keeps its output: whatever happens in between, each byte is read once."""
 
 from __future__ import annotations
 

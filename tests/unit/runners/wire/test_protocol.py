@@ -1,4 +1,4 @@
-"""A judgement on the wire, and what its end means."""
+"""A judgement on the wire, and the meaning of its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text is split by the marks in it, however it is cut into pieces."""
+"""Text is split at the tags in it, whatever pieces it arrives in."""
 
 from __future__ import annotations
 

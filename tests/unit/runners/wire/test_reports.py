@@ -36,7 +36,7 @@ _CONTENT = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True)
 def sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notice that may be said."""
+    """A valid notice."""
     monkeypatch.setitem(reports.NOTICES, "test", "{who} waits for {step}.")
 
 

@@ -1,4 +1,4 @@
-"""Reading a topology."""
+"""Parsing a topology."""
 
 from __future__ import annotations
 

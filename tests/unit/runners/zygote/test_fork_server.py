@@ -1,4 +1,4 @@
-"""What a zygote hears from the two processes that make a sandbox."""
+"""The reports of the two processes that set up a sandbox."""
 
 from __future__ import annotations
 

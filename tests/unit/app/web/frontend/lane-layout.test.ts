@@ -17,7 +17,7 @@ function transcriptOf(...lines: [lane: string | null, text: string][]): Transcri
 const words = (items: Item[]): string[] =>
   items.map((item) => (item.kind === "row" ? item.spans.map((s) => s.text).join("") : item.kind));
 
-test("what the cell wrote before any lane stands above, what it wrote later below", () => {
+test("text that the cell wrote before any lane is above, and later text below", () => {
   const layout = new LaneLayout();
   const { items } = transcriptOf([null, "a"], ["worker 1", "b"], [null, "c"], ["worker 0", "d"], ["worker 1", "e"]);
   layout.take(items);
@@ -47,7 +47,7 @@ test("a program that invents names gets a bounded number of lanes, and nothing i
   assert.equal(layout.lanes.get(OTHER_LANES)?.length, 500 - MOST_LANES + 1);
 });
 
-test("lanes stand in the order in which people look for them", () => {
+test("lanes are in the order in which people look for them", () => {
   assert.deepEqual(
     sortLanes([
       "odd",
@@ -78,7 +78,7 @@ test("lanes stand in the order in which people look for them", () => {
   );
 });
 
-test("a worker has the color of its first replica, and who trains nothing is ink", () => {
+test("a worker has the color of its first replica, and a process that does not train has the color of text", () => {
   const colors = (topology: string, ...lanes: string[]): string[] => lanes.map((lane) => laneColor(lane, topology));
   assert.deepEqual(colors("gpu:4", "replica 0", "replica 3", "replica 9"), ["r0", "r3", "r1"]);
   assert.deepEqual(colors("workers:2xgpu:2", "worker 0", "worker 1", "worker 1 · replica 3"), ["r0", "r2", "r3"]);

@@ -59,7 +59,7 @@ test("two tabs with one lesson write what both know", () => {
   assert.deepEqual(new ReadingProgressStore(place).find("c/one"), mark(1, 5, 4, "middle"));
 });
 
-test("only what says something new is told", () => {
+test("only new information is sent", () => {
   const marks = new ReadingProgressStore(storage());
   assert.equal(marks.add(mark(1)), true);
   assert.equal(marks.add(mark(1, 2)), false);

@@ -1,4 +1,4 @@
-"""How TensorFlow is shown the real GPUs of a session; with a TensorFlow that writes down what it is told."""
+"""How TensorFlow is configured for a session's real GPUs, with a fake TensorFlow that records calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runners.guest.accelerators.real_devices import GrantedDevicesMissing
 
 
 class TensorFlow:
-    """As much of it as is asked."""
+    """The part of TensorFlow that is called."""
 
     def __init__(self, gpus: int) -> None:
         self.gpus = [SimpleNamespace(name=f"/physical_device:GPU:{i}") for i in range(gpus)]

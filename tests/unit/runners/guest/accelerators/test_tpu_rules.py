@@ -1,4 +1,4 @@
-"""What a TPU would say of the operations of a step."""
+"""How a TPU would react to the operations of a step."""
 
 from __future__ import annotations
 

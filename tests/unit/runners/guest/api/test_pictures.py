@@ -1,4 +1,4 @@
-"""What the helpers show: data for the page, and the same in words."""
+"""The pictures of the helpers: data for the page, and the same as text."""
 
 from __future__ import annotations
 

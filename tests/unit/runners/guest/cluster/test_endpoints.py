@@ -1,4 +1,4 @@
-"""What TF_CONFIG says to each task, and which ports it names."""
+"""The ``TF_CONFIG`` of each task, and the ports in it."""
 
 from __future__ import annotations
 

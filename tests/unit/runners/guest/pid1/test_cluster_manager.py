@@ -1,4 +1,4 @@
-"""What PID 1 makes of wishes for the processes of a cluster; the processes here only sleep."""
+"""How PID 1 handles commands for the processes of a cluster; the processes here only sleep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Told = list[list[dict[str, Any]]]
 
 @pytest.fixture
 def team() -> Iterator[tuple[ClusterManager, Told]]:
-    """Two sleeping workers, and all that the supervisor was told of them."""
+    """Two sleeping workers, and everything reported to the supervisor about them."""
     sleepers: list[subprocess.Popen[bytes]] = []
     told: Told = []
 
@@ -37,12 +37,12 @@ def team() -> Iterator[tuple[ClusterManager, Told]]:
 
 
 def states(members: list[dict[str, Any]]) -> list[str]:
-    """Of what was told once."""
+    """The members in one report."""
     return [member["state"] for member in members]
 
 
 def scheduled(team: ClusterManager) -> list[dict[str, Any] | None]:
-    """What waits for a step of each worker."""
+    """The pending failure of each worker."""
     return [member["scheduled"] for member in team.members()]
 
 

@@ -1,4 +1,4 @@
-"""The words of a sandbox's PID 1."""
+"""The messages of a sandbox's PID 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that programs print, and the numbers in them."""
+"""Printed lines, and the metrics in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a run on their way out."""
+"""Reporting the metrics of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Sent = list[dict[str, Any]]
 
 
 class Clock:
-    """Seconds that a test sets."""
+    """A clock that the test sets, in seconds."""
 
     now = 50.0
 
@@ -27,7 +27,7 @@ class Clock:
 
 @pytest.fixture
 def sent() -> Iterator[Sent]:
-    """The data of what was reported."""
+    """The data of the reports."""
     reports: Sent = []
     publisher.set_sink(lambda _kind, content, _lane: reports.append(content["data"]))
     yield reports

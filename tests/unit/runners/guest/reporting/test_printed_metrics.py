@@ -1,4 +1,4 @@
-"""What a program's printed lines come to, one after the other."""
+"""The points in a program's printed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often things are reported, and how long they still take."""
+"""How often things are reported, and how long they will still take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.guest.reporting.throttle import Throttle, TimeEstimator
 
 
 class Clock:
-    """Seconds that a test sets."""
+    """A clock that the test sets, in seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Which errors get a sentence beside them."""
+"""Which errors get a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An interrupt does not break into ``isinstance``, whose answers TensorFlow keeps."""
+"""An interrupt does not break into ``isinstance``, whose answers TensorFlow caches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _handler() -> Iterator[None]:
 
 
 class Interrupted(metaclass=ABCMeta):  # noqa: B024 - asked about, never made
-    """Whoever asks whether something is one is interrupted before the answer."""
+    """A class whose ``isinstance`` check is interrupted before it answers."""
 
     @classmethod
     def __subclasshook__(cls, _: type) -> bool:
@@ -29,7 +29,7 @@ class Interrupted(metaclass=ABCMeta):  # noqa: B024 - asked about, never made
 
 
 class Endless(metaclass=ABCMeta):  # noqa: B024 - as above
-    """A question without an answer."""
+    """A check that never returns."""
 
     @classmethod
     def __subclasshook__(cls, _: type) -> bool:

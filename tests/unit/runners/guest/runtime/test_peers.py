@@ -1,4 +1,4 @@
-"""What the kernel makes of the other processes of its cluster: those that read nothing, and those that never begin."""
+"""How the kernel handles the other processes of its cluster: those that read nothing, and those that never start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE_S = 20.0
 
 
 class Kernel:
-    """The kernel of two workers, of which the other is this test."""
+    """The kernel of two workers, the other of which is this test."""
 
     def __init__(self) -> None:
         topology = Topology.parse("workers:2")
@@ -47,7 +47,7 @@ class Kernel:
         self._ends: list[int] = []
 
     def join(self, *, cut_off: bool = False) -> socket.socket:
-        """Worker 1 is there; returns its end of the link. ``cut_off``: the kernel takes no more than one descriptor."""
+        """Start worker 1; returns its end of the link. ``cut_off``: the kernel can take only one descriptor."""
         link, kernels_link = socket.socketpair()
         pipes = [os.pipe() for _ in range(2)]
         fds = [kernels_link.fileno(), *(out for out, _ in pipes)]
@@ -63,7 +63,7 @@ class Kernel:
         return link
 
     def leave(self) -> None:
-        """Worker 1 ends, and PID 1 too."""
+        """End worker 1, and PID 1."""
         if self._link:
             self.shared_state.set_status(1, ProcessStatus.ended)
             self._link.close()
@@ -74,14 +74,14 @@ class Kernel:
             each.close()
 
     def take_report(self, _kind: str, content: dict[str, Any], _lane: str | None) -> None:
-        """What the kernel says to the page."""
+        """The kernel's messages to the page."""
         notice = content["data"][NOTICE]
         with self.heard:
             self.said.append((notice["code"], notice["values"]))
             self.heard.notify_all()
 
     def wait_for(self, code: str, patience_s: float = _PATIENCE_S) -> dict[str, Any]:
-        """The values of a notice, once it is said."""
+        """The values of a notice, once it is sent."""
         with self.heard:
             assert self.heard.wait_for(lambda: code in dict(self.said), patience_s)
             return dict(self.said)[code]
@@ -89,7 +89,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel() -> Iterator[Kernel]:
-    """Fresh for each test."""
+    """A new cluster for each test."""
     kernel = Kernel()
     publisher.set_sink(kernel.take_report)
     yield kernel
@@ -99,7 +99,7 @@ def kernel() -> Iterator[Kernel]:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """So many files are open that those opened next have numbers that ``select`` refuses."""
+    """Open so many files that further ones have numbers that ``select`` rejects."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4_096, hard), hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_030)]
@@ -111,13 +111,13 @@ def many_files() -> Iterator[None]:
 
 @pytest.fixture
 def main() -> Iterator[ThreadPoolExecutor]:
-    """Where the kernel's main thread would be."""
+    """Run in place of the kernel's main thread."""
     with ThreadPoolExecutor(1) as pool:
         yield pool
 
 
 def result(future: Future[Any]) -> Any:
-    """What was done, in time."""
+    """The result, if it arrives in time."""
     return future.result(_PATIENCE_S)
 
 

@@ -1,4 +1,4 @@
-"""Lanes and notices as a Jupyter client reads them."""
+"""Lanes and notices as a Jupyter client shows them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_results_and_errors_name_their_lane_and_pictures_stay() -> None:
 
 
 class Session:
-    """Jupyter's, as far as its sending goes."""
+    """A Jupyter session, as far as sending is concerned."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Any, Any]] = []
 
     def send(self, stream: Any, msg_or_type: Any, content: Any = None, **kwargs: Any) -> None:
-        """Write it down."""
+        """Record it."""
         self.sent.append((msg_or_type, content))
 
 

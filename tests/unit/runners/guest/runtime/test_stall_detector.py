@@ -1,4 +1,4 @@
-"""For whom a process waits, which error of several is the cell's, and what is said beside one."""
+"""For which process another waits, which of several errors is that of the cell, and which hint it gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets' own fixtures: what is patched into Keras reads them too."""
+"""The fixtures for data sets, which patches of Keras read as well."""
 
 from tests.unit.runners.datasets.conftest import learner, server, tiny
 

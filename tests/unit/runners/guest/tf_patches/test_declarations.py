@@ -1,4 +1,4 @@
-"""The patches that are declared: everything they rely on is in the installed libraries, and each has its test."""
+"""The declared patches: everything they rely on is in the installed libraries, and each has its test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps(verify()))
 
 @pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
 def declared(request: pytest.FixtureRequest, forges: Forges) -> list[dict[str, Any]]:
-    """Every patch, as it is in a process with that Keras."""
+    """Every patch, in a process with that Keras version."""
     package = "keras" if request.param == 3 else "tf_keras"
     ran = forges(request.param).run(VERIFY.format(package=package), "cpu")
     assert ran.status == 0, ran.output[-4000:]

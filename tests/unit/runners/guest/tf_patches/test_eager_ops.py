@@ -1,4 +1,4 @@
-"""An op outside of a function goes straight to its kernel."""
+"""An op outside a function goes straight to its kernel."""
 
 from __future__ import annotations
 

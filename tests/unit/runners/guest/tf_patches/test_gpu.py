@@ -1,4 +1,4 @@
-"""What TensorFlow and both Kerases say and do where GPUs are simulated, each program in a process of its own."""
+"""TensorFlow and both versions of Keras with simulated GPUs, each program in its own process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
 def either(request: pytest.FixtureRequest, forges: Forges) -> TensorFlowForkServer:
-    """One for each Keras."""
+    """One process for each Keras version."""
     return forges(request.param)
 
 
 @pytest.fixture
 def forge(forges: Forges) -> TensorFlowForkServer:
-    """For what has to do with no Keras."""
+    """For programs without Keras."""
     return forges(3)
 
 
 def run(forge: TensorFlowForkServer, code: str, topology: str = "gpu:4", **environment: str) -> str:
-    """Run a program that shall end well; returns what it wrote."""
+    """Run a program that must succeed; returns its output."""
     ran = forge.run("import tensorflow as tf\n" + code, topology, **environment)
     assert ran.status == 0, ran.output[-4000:]
     return ran.output
@@ -469,7 +469,7 @@ strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 @pytest.mark.parametrize("topology", TWO_REPLICAS)
 def test_an_iterator_may_be_dropped_while_it_makes_an_element(forge: TensorFlowForkServer, topology: str) -> None:
-    """TensorFlow alone reads freed memory here, and crashes."""
+    """TensorFlow alone would read freed memory here, and crash."""
     said = run(forge, TWO_REPLICAS[topology] + DROPPED, topology)
     assert said.split("\n")[-5:-1] == ["[0, 1]"] * 3 + ["alive"], said
 

@@ -1,4 +1,4 @@
-"""Which optimizers of Keras 2 understand the words of TensorFlow 2.6."""
+"""Which optimizers of Keras 2 accept the arguments of TensorFlow 2.6."""
 
 from __future__ import annotations
 

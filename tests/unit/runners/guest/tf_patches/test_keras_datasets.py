@@ -1,4 +1,4 @@
-"""Learner code that says ``load_data()`` gets arrays without a network, in both Kerases, or a refusal by name."""
+"""Learner code that calls ``load_data()`` gets arrays without a network, in both versions of Keras, or an error."""
 
 from __future__ import annotations
 

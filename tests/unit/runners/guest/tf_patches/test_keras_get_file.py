@@ -1,4 +1,4 @@
-"""``get_file`` in both Kerases: a known file is there without a network, any other is refused in a sentence."""
+"""``get_file`` in both versions of Keras: known files work without a network, others get a clear error."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner: Learn) -
 
 
 def _home(download: Path, index: keras_get_file.FileIndex) -> Any:
-    """A module like Keras's, as far as it matters here, with the patches in it."""
+    """A module like Keras's, as far as needed here, with the patches in it."""
 
     def get_file(fname: str, origin: str, file_hash: str | None = None) -> str:
         home.io_utils.print_msg(f"Downloading data from {origin}")

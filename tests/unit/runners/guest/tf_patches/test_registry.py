@@ -1,4 +1,4 @@
-"""Patches are put in place, taken out again, and named in a sentence when their target has moved."""
+"""Patches are put in place, removed again, and reported if their target has moved."""
 
 from __future__ import annotations
 

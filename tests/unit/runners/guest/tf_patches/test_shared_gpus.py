@@ -1,4 +1,4 @@
-"""A GPU with a memory limit may be asked to grow: TensorFlow alone refuses that."""
+"""A GPU with a memory limit may be asked to grow; TensorFlow alone rejects that."""
 
 from __future__ import annotations
 
