@@ -226,7 +226,7 @@ async def test_tab_indents_and_escape_lets_it_leave(hall: VisitorFactory) -> Non
 
 
 @pytest.mark.parametrize("width", [360, 1920])
-async def test_tab_goes_through_the_editor_of_who_only_reads(hall: VisitorFactory, width: int) -> None:
+async def test_tab_passes_through_the_editor_of_a_reader(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width)).open(LESSON)
     cell = CellPageObject(page, "strategy")
     code = await cell.code()

@@ -60,7 +60,7 @@ def view(cell: CellPageObject, name: str) -> Locator:
     return cell.root.get_by_role("group", name="Output view").get_by_role("radio", name=name)
 
 
-async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: VisitorFactory) -> None:
+async def test_replica_output_is_in_lanes_between_the_cells_own_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     states: list[str | None] = []
 

@@ -161,7 +161,7 @@ async def test_the_bell_has_room_in_the_narrowest_bar(hall: VisitorFactory) -> N
 
 
 @pytest.mark.parametrize(("script", "width"), [(True, 1280), (False, 360)], ids=["desk", "phone without a script"])
-async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(
+async def test_a_link_in_an_email_unsubscribes_somebody_who_is_signed_out(
     hall: VisitorFactory, script: bool, width: int
 ) -> None:
     _, account = await admit_signed_in(hall, "Ada Byron")

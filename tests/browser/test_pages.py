@@ -51,7 +51,7 @@ async def test_axe_finds_nothing_in_an_editor_with_output(hall: VisitorFactory) 
     await assert_readable_in_both_themes(page, "an editor with output", "#cell-strategy")
 
 
-async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: VisitorFactory) -> None:
+async def test_a_cell_shows_the_name_that_the_prose_uses(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=360, height=800)).open(LESSON)
 
     names = await page.locator(".cell").evaluate_all("cells => cells.map(cell => cell.dataset.cell)")

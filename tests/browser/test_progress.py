@@ -127,7 +127,7 @@ async def test_a_long_title_to_continue_with_fits_a_phone(hall: VisitorFactory) 
         await assert_fits(page, path)
 
 
-async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_learner(hall: VisitorFactory) -> None:
+async def test_marks_from_before_the_first_run_are_sent_once_the_server_knows_the_learner(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(SECOND)
     await page.locator("#lesson-end").scroll_into_view_if_needed()
@@ -158,7 +158,7 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: VisitorFactory
     assert "#cell-" in page.url
 
 
-async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_there(hall: VisitorFactory) -> None:
+async def test_a_page_that_comes_back_after_a_sign_out_reveals_nothing_about_the_account(hall: VisitorFactory) -> None:
     """A shared computer: the next person presses Back, and signs in later."""
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)

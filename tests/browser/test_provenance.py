@@ -39,7 +39,7 @@ class Result(CellPageObject):
         await expect(self.root.locator(".output")).to_have_accessible_description(" · ".join(words))
 
 
-async def test_an_edit_is_told_as_it_is_typed_and_taken_back_with_it(hall: VisitorFactory) -> None:
+async def test_an_edit_is_marked_while_typed_and_unmarked_when_undone(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     cell = Result(page, "strategy")
     await cell.has_run("print('one')")

@@ -143,7 +143,7 @@ for step in range(10):
     await expect(cell.root.locator(".strange-word")).to_have_text("nan")
 
 
-async def test_one_number_stands_above_zero_and_is_not_zoomed_into(hall: VisitorFactory) -> None:
+async def test_a_single_number_is_drawn_above_zero_and_not_zoomed_into(hall: VisitorFactory) -> None:
     cell = await opened(hall, "\nmetric(1, 'epoch', loss=0.55)")
     await cell.finished()
 

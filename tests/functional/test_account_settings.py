@@ -117,7 +117,7 @@ async def test_a_new_password_signs_every_other_browser_out_and_gives_this_one_a
     assert "password" in mailbox.to("ada@example.org")[0].subject
 
 
-async def test_a_new_address_counts_once_its_link_is_opened_and_the_old_one_is_told(
+async def test_a_new_address_counts_once_its_link_is_opened_and_the_old_one_is_notified(
     app: FastAPI, ada: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     form = {"email": "countess@example.org", "email_password": PASSWORD}
@@ -138,7 +138,7 @@ async def test_a_new_address_counts_once_its_link_is_opened_and_the_old_one_is_t
     assert "email address was changed" in mailbox.to("ada@example.org")[0].subject
 
 
-async def test_the_address_of_another_account_is_not_told_to_be_one(
+async def test_the_address_of_another_account_is_not_revealed(
     app: FastAPI, ada: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await store_account(app.state.db, email="taken@example.com")

@@ -149,7 +149,7 @@ async def test_pages_are_told_which_account_is_signed_in_and_when_it_has_left(
     assert "SameSite=Lax" in cookie
 
 
-async def test_pages_are_told_of_a_sign_in_that_is_over(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+async def test_pages_learn_that_a_sign_in_is_over(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
     async with await signed_in_browser(app) as client:
         await menu(client)
         marker = client.cookies[ACCOUNT_COOKIE]
@@ -306,7 +306,7 @@ async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_n
         assert (await thief.get(f"/runs/{run['id']}")).status_code == 404
 
 
-async def test_two_browsers_bring_what_they_did_and_are_told_so(
+async def test_two_browsers_move_their_data_and_a_message_says_so(
     app: FastAPI,
     client: httpx.AsyncClient,
     stranger: httpx.AsyncClient,

@@ -105,7 +105,7 @@ async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
     assert json.loads(told.out)["unusable_settings"] == [sentence]
 
 
-async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_missing(
+async def test_the_doctor_starts_its_own_runner_and_exits_with_3_if_a_layer_is_missing(
     place: Path, lessons: Path
 ) -> None:
     before = without_bubblewrap(place)
@@ -208,7 +208,7 @@ async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sand
     assert "apt-get install bubblewrap" in log
 
 
-async def test_who_accepts_it_in_so_many_words_serves_untrusted_users(place: Path, lessons: Path) -> None:
+async def test_an_operator_who_accepts_the_risk_literally_serves_untrusted_users(place: Path, lessons: Path) -> None:
     async with _served(place, lessons, unsafe_runner=SENTENCE) as (client, *_):
         run = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
         stream = await client.get(run.json()["urls"]["stream"])

@@ -274,7 +274,7 @@ async def test_a_database_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in ended.err
 
 
-async def test_a_database_of_another_kind_is_told_in_its_own_words(tmp_path: Path) -> None:
+async def test_a_database_error_is_shown_in_its_own_words(tmp_path: Path) -> None:
     (tmp_path / "lockstep.db").write_text("no database at all" * 100)
 
     ended = await lockstep("db", "upgrade", data_dir=tmp_path)

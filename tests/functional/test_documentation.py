@@ -62,7 +62,7 @@ async def test_nothing_beside_it_is_served(client: httpx.AsyncClient, path: str)
     assert "not part" not in answer.text
 
 
-async def test_before_it_is_built_there_is_none(
+async def test_before_it_is_built_there_is_no_documentation(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main, "DOCS", tmp_path / "nothing")

@@ -242,7 +242,7 @@ async def test_a_draft_does_not_count_for_the_course(app: FastAPI) -> None:
     assert not app.state.progress.counts(DRAFT)
 
 
-async def test_what_is_said_about_a_draft_is_told_to_instructors_only(app: FastAPI) -> None:
+async def test_notifications_about_drafts_go_to_instructors_only(app: FastAPI) -> None:
     db: Database = app.state.db
     teacher, other = [await store_account(db, "instructor", name=name) for name in ("Grace Hopper", "Prof")]
     learner = await store_account(db, name="Ada")

@@ -112,7 +112,7 @@ async def test_a_link_for_a_new_password_says_nothing_that_a_stranger_typed(
     assert "Hello,\n" in mail.text
 
 
-async def test_a_new_address_is_taken_over_only_by_who_is_in_the_account(
+async def test_a_new_address_is_confirmed_only_by_somebody_signed_in_to_the_account(
     app: FastAPI, bob: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     """Whoever receives the email for a typo could request a new password next."""

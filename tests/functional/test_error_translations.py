@@ -19,7 +19,7 @@ _MAIN = re.compile(r'<main id="main".*?</main>', re.DOTALL)
         ("/ko/achievements?page=0", None, "page"),
     ],
 )
-async def test_no_word_of_english_stands_on_a_korean_page(
+async def test_no_english_word_is_on_a_korean_page(
     client: httpx.AsyncClient, path: str, body: bytes | None, named: str
 ) -> None:
     headers = HTML | {"content-type": "application/x-www-form-urlencoded"}

@@ -193,7 +193,7 @@ async def test_an_achievement_rings_the_bell_with_the_commit_of_what_earned_it(
         await frames.aclose()
 
 
-async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
+async def test_one_account_has_only_a_few_streams(app: FastAPI) -> None:
     ada = await store_account(app.state.db)
     async with await signed_in_browser(app, ada) as client:
         async with app.state.db.session() as session:
@@ -305,7 +305,7 @@ async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: 
 # --- from end to end --------------------------------------------------------------------------------------------------
 
 
-async def test_a_new_achievement_stands_in_the_list_and_leads_to_the_achievements(settings: Settings) -> None:
+async def test_a_new_achievement_is_in_the_list_and_links_to_the_achievements(settings: Settings) -> None:
     (settings.lessons_dir / "achievements.toml").write_text(FIRST_RUN)
     app = create_app(settings)
     async with app.router.lifespan_context(app):

@@ -76,7 +76,7 @@ async def accounts(app: FastAPI) -> list[Account]:
         return list(await session.scalars(select(Account)))
 
 
-async def test_who_comes_back_has_an_account_and_finds_it_again(
+async def test_a_returning_person_finds_their_account_again(
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: ScriptedSupervisor, issuer: Issuer
 ) -> None:
     await press_run(client)
@@ -207,7 +207,7 @@ async def test_a_code_of_somebody_else_opens_nothing(
     assert SESSION_COOKIE not in client.cookies
 
 
-async def test_an_answer_of_one_site_is_none_of_another(client: httpx.AsyncClient, issuer: Issuer) -> None:
+async def test_an_answer_from_one_site_is_not_valid_for_another(client: httpx.AsyncClient, issuer: Issuer) -> None:
     address = issuer.consent(await asked(client))
 
     assert "took too long" in await told(client, await client.get(address.replace("/campus", "/github")))
@@ -215,7 +215,7 @@ async def test_an_answer_of_one_site_is_none_of_another(client: httpx.AsyncClien
     assert "could not be verified" in await told(client, await client.get(mixed))
 
 
-async def test_who_changes_their_mind_there_is_told_so(client: httpx.AsyncClient, issuer: Issuer) -> None:
+async def test_a_person_who_cancels_at_the_other_site_sees_a_message(client: httpx.AsyncClient, issuer: Issuer) -> None:
     state = parse_qs(urlsplit(await asked(client)).query)["state"][0]
 
     answer = await client.get("/sign-in/from/campus", params={"state": state, "error": "access_denied"})
@@ -385,9 +385,7 @@ async def test_linking_that_somebody_else_began_or_whose_identity_is_taken_links
         assert [each.subject for each in await session.scalars(select(Identity))] == ["ada"]
 
 
-async def test_github_says_who_somebody_is_by_its_own_way(
-    app: FastAPI, client: httpx.AsyncClient, issuer: Issuer
-) -> None:
+async def test_github_identifies_people_in_its_own_way(app: FastAPI, client: httpx.AsyncClient, issuer: Issuer) -> None:
     path = "/en/sign-in/with/github"
     issuer.emails = [{"email": "unchecked@example.org", "primary": True, "verified": False}]
     assert "has no confirmed email address" in await told(client, await back_of_github(client, issuer, path))

@@ -103,7 +103,9 @@ async def test_a_passkey_opens_the_account_and_gives_a_new_token(
     assert "My phone" in (await ada.get("/en/settings/security")).text
 
 
-async def test_who_gets_a_new_way_in_is_told_by_mail(ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_sign_in_method_is_announced_by_email(
+    ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mailbox = Mailbox(monkeypatch)
     await added(ada)
 
@@ -290,7 +292,7 @@ async def test_without_a_password_a_fresh_sign_in_is_needed(app: FastAPI, ada: h
     assert (await ada.post(f"/en/settings/security/passkeys/{passkey}/remove")).status_code == 422
 
 
-async def test_a_passkey_is_made_for_who_asked_once_and_with_its_owner_seen(
+async def test_a_passkey_is_created_once_for_its_requester_with_its_owner_verified(
     app: FastAPI, ada: httpx.AsyncClient
 ) -> None:
     options = (await options_for_new(ada)).json()

@@ -88,7 +88,7 @@ async def test_a_stranger_sees_what_there_is_to_reach_and_stays_a_stranger(app: 
         assert not client.cookies
 
 
-async def test_what_a_run_earned_stands_in_header_cards_page_and_history(
+async def test_the_awards_of_a_run_are_in_header_cards_page_and_history(
     app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     async with browser_client(app) as client:

@@ -76,7 +76,7 @@ def _mark(**more: object) -> dict[str, object]:
     return {"lesson": LESSON, "opened_at": moment - 1000, "last_seen_at": moment, "anchor": "cell-hello", **more}
 
 
-async def test_a_run_that_ended_ok_is_awarded_once_and_told_at_once(
+async def test_a_run_that_ended_ok_is_awarded_once_and_announced_at_once(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     supervisor.answer = ["1"]

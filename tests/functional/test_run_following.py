@@ -128,7 +128,7 @@ async def test_a_run_that_a_restarted_supervisor_no_longer_knows_is_lost_once(
         assert supervisor.submitted == [run["id"]]
 
 
-async def test_a_run_stored_but_never_handed_in_is_handed_in_when_the_next_process_starts(
+async def test_a_run_stored_but_never_submitted_is_submitted_when_the_next_process_starts(
     settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     supervisor.answer = ["at last"]
@@ -282,7 +282,7 @@ async def test_a_database_that_fails_for_a_moment_loses_nothing(
     assert len(await _stored(app, run["id"])) == 4
 
 
-async def test_a_run_that_vanished_from_the_database_is_let_go(
+async def test_a_run_that_vanished_from_the_database_is_dropped(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)

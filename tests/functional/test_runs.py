@@ -352,7 +352,7 @@ async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dic
     raise AssertionError("the run did not finish")
 
 
-async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
+async def test_one_learner_too_many_from_an_address_gets_a_message_and_no_session(
     settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     app = create_app(settings.model_copy(update={"visitors_per_address": 1}))

@@ -129,7 +129,7 @@ async def test_everything_that_names_a_learner_is_swept() -> None:
     assert {trace.learner.property.columns[0] for trace in RETENTION_RULES} == named
 
 
-async def test_a_visitor_who_has_become_an_accounts_is_left_alone(database: Database) -> None:
+async def test_a_visitor_who_belongs_to_an_account_is_left_alone(database: Database) -> None:
     new, old = await store_account(database), await store_account(database)
     await _add(database, *_everything("adopted", LONG_AGO), *_run("moved", LONG_AGO, 2))
     async with database.writing() as session:

@@ -34,7 +34,7 @@ first_name = Subject(
     because="a learner who names a GPU reads CPU in the names of tensors",
     since="TensorFlow 2.21",
     test="tests/functional/runner/test_gpus.py"
-    "::test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go",
+    "::test_a_learner_who_names_a_gpu_is_told_once_which_device_its_tensors_report",
 )
 
 

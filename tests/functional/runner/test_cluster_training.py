@@ -248,7 +248,7 @@ async def test_each_part_of_a_variable_on_servers_is_named_and_where_it_lives(se
     ]  # fmt: skip
 
 
-async def test_the_error_of_a_scheduled_function_shows_the_learners_lines_and_none_of_ours(
+async def test_the_error_of_a_scheduled_function_shows_only_the_learners_lines(
     served: SessionClient,
 ) -> None:
     assert (await served.run(SERVED)).outcome == "ok"

@@ -149,7 +149,7 @@ async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(wor
     assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
 
 
-async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(workers: SessionClient) -> None:
+async def test_a_killed_worker_is_named_and_the_whole_cluster_is_restarted(workers: SessionClient) -> None:
     await workers.run(STEPS)
     train = "for i in range(3):\n    lockstep.log(i, loss=1)\n    step()"
     told = await workers.run(f"lockstep.kill('worker 1', at_step=1)\n{train}")
@@ -197,7 +197,7 @@ async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> No
     assert [member.state for member in started.members] == ["running", "running"]
 
 
-async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: SessionClient) -> None:
+async def test_a_pending_failure_can_be_canceled_and_does_not_happen(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep")).outcome == "ok"
     scheduled = await workers.client.inject_failure(
         workers.session, InjectedFailure(task="worker 1", action="kill", at_step=2)
@@ -361,7 +361,7 @@ async def test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_w
     await learner.leave()
 
 
-async def test_a_worker_without_others_is_not_told_of_their_devices(client: RunnerClient) -> None:
+async def test_a_worker_without_others_does_not_see_their_devices(client: RunnerClient) -> None:
     learner = SessionClient(client, topology="workers:1xgpu:2")
     assert (await learner.run(COLLECTIVE)).outcome == "ok"
     told = await learner.run(LOCAL)

@@ -64,7 +64,7 @@ async def test_what_is_judged_otherwise_is_an_error_with_its_place(client: Runne
     assert starter[0] == "starter"
 
 
-async def test_a_check_that_fails_itself_is_told_with_its_traceback(client: RunnerClient, folder: Path) -> None:
+async def test_a_check_that_fails_itself_is_reported_with_its_traceback(client: RunnerClient, folder: Path) -> None:
     (folder / "checks.py").write_text(CHECKS.replace("work.rng", "work.random"))
 
     solution, *_ = await judged(client, folder)

@@ -47,7 +47,7 @@ async def test_nvidia_smi_works_in_a_cell_and_is_missing_without_gpus(
     assert "lockstep" not in told.stdout
 
 
-async def test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go(learner: SessionClient) -> None:
+async def test_a_learner_who_names_a_gpu_is_told_once_which_device_its_tensors_report(learner: SessionClient) -> None:
     code = 'import tensorflow as tf\nwith tf.device("/gpu:1"):\n    print(tf.constant(1.0).device)'
     first, second = await learner.run(code), await learner.run(code)
 

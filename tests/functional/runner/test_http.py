@@ -47,7 +47,7 @@ async def test_what_is_not_known_is_not_found(client: RunnerClient) -> None:
 
 
 @pytest.mark.parametrize("after", ["x", "1.5", "", "9" * 5000])
-async def test_a_number_that_is_none_is_refused(http: httpx.AsyncClient, learner: SessionClient, after: str) -> None:
+async def test_an_invalid_number_is_rejected(http: httpx.AsyncClient, learner: SessionClient, after: str) -> None:
     told = await learner.run("1")
     async with http:
         answer = await http.get(f"/runs/{told.id}/events", params={"after": after})

@@ -70,7 +70,7 @@ def off(node: RealSupervisor) -> set[str]:
     return {safeguard.name for safeguard in seen(node).safeguards if not safeguard.in_force}
 
 
-def test_every_essential_wall_is_seen_around_a_real_sandbox(node: RealSupervisor) -> None:
+def test_every_essential_layer_is_observed_around_a_real_sandbox(node: RealSupervisor) -> None:
     health = seen(node)
 
     assert health.safe
@@ -136,7 +136,7 @@ async def test_it_hears_of_untrusted_users_while_it_starts(plain: MakeNode) -> N
     assert seen(node).refuses
 
 
-async def test_who_accepts_it_in_so_many_words_runs_untrusted_code(plain: MakeNode) -> None:
+async def test_an_operator_who_accepts_the_risk_literally_runs_untrusted_code(plain: MakeNode) -> None:
     node = plain(untrusted_users=1, unsafe_runner=ACCEPTANCE).start()
     async with node.client() as client:
         assert (await SessionClient(client).run("print(1)")).outcome == Outcome.ok
@@ -175,7 +175,7 @@ async def test_descriptors_that_a_session_leaves_under_way_stop_no_plain_users_s
         assert seen(node).status == "ready"
 
 
-async def test_a_new_zygote_is_looked_at_anew(strict: tuple[RealSupervisor, Path]) -> None:
+async def test_each_new_zygote_is_inspected_again(strict: tuple[RealSupervisor, Path]) -> None:
     node, link = strict
     bubblewrap = link.readlink()
 

@@ -57,7 +57,7 @@ async def test_a_zygote_killed_twice_is_replaced_and_neither_old_nor_new_session
         await asyncio.gather(*(learner.leave() for learner in (old, *learners)))
 
 
-async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: RealSupervisor) -> None:
+async def test_a_killed_outer_sandbox_ends_its_zygote_and_is_replaced(mortal: RealSupervisor) -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap on this machine")
     mortal.wait(lambda: walls_of(mortal) and mortal.zygotes())

@@ -68,7 +68,7 @@ async def test_the_device_is_one_sessions_until_it_ends(either: RealSupervisor) 
     assert had_not.result == HAS_NOTHING
 
 
-async def test_who_comes_too_late_is_refused_where_none_is_simulated(strict: RealSupervisor) -> None:
+async def test_a_late_request_is_refused_if_devices_are_not_simulated(strict: RealSupervisor) -> None:
     async with strict.client() as client:
         first, second = (SessionClient(client, topology="tpu:8") for _ in range(2))
         had = await first.run(SEEN)

@@ -99,7 +99,7 @@ async def test_a_run_past_its_time_is_interrupted_and_the_state_stays(learner: S
     assert (await learner.run("x")).result == "1"
 
 
-async def test_the_same_run_handed_in_twice_runs_once(learner: SessionClient) -> None:
+async def test_the_same_run_submitted_twice_runs_once(learner: SessionClient) -> None:
     await learner.run("n = 0")
     request = learner.request("n += 1")
     accepted = await learner.client.submit(request)

@@ -197,7 +197,7 @@ async def test_a_learner_with_too_many_sessions_loses_the_idle_one(guest: Runner
     await second.leave()
 
 
-async def test_a_learner_whose_sessions_are_all_busy_is_told_so(guest: RunnerClient) -> None:
+async def test_a_learner_whose_sessions_are_all_busy_gets_a_message(guest: RunnerClient) -> None:
     first = SessionClient(guest)
     second = SessionClient(guest, owner=first.spec.owner)
     await first.submit(BUSY)

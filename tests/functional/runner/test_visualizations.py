@@ -139,7 +139,7 @@ async def test_steps_per_execution_evaluate_predict_and_single_batches_are_seen_
     assert [last.values["loss"], last.values["accuracy"]] == pytest.approx(eval(told.stdout))
 
 
-async def test_a_second_fit_of_a_model_goes_on_and_another_model_begins_anew(keras: SessionClient) -> None:
+async def test_a_second_fit_of_a_model_continues_and_another_model_starts_over(keras: SessionClient) -> None:
     told = await ran(keras, "for _ in range(3): model.fit(data, verbose=0)")
     assert [e.step for e in metrics(told, "epoch")] == [1, 2, 3]
     assert metrics(told)[-1].step == 30

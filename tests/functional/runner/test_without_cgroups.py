@@ -117,7 +117,7 @@ async def test_what_a_run_leaves_behind_is_counted_too(bare: RealSupervisor) -> 
     assert reasons == [because for _, because in LEFT_BEHIND.values()]
 
 
-async def test_a_session_below_its_limits_is_left_alone_and_told_its_peak(learner: SessionClient) -> None:
+async def test_a_session_below_its_limits_is_left_alone_and_its_peak_is_reported(learner: SessionClient) -> None:
     assert (await learner.run("import time\nx = bytearray(200 * 2**20)")).outcome == "ok"
     peak: int | None = None
     for _ in range(100):  # a run has a peak once somebody has looked while it lasted

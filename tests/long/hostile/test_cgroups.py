@@ -95,7 +95,7 @@ def test_a_new_group_has_met_nothing(group: SessionCgroup) -> None:
     assert facts.peak_bytes < 8 * MiB
 
 
-def test_memory_below_the_limit_is_counted_and_its_peak_begins_anew(group: SessionCgroup) -> None:
+def test_memory_below_the_limit_is_counted_and_its_peak_is_reset(group: SessionCgroup) -> None:
     assert inside(group, lambda: hold(100)) == 0
     facts = group.facts()
     assert facts.oom_kills == 0

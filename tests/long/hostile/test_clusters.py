@@ -114,7 +114,7 @@ async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(worke
     assert told.outcome == Outcome.ok
 
 
-async def test_a_flood_on_the_link_ends_who_sends_it_or_the_run(workers: SessionClient) -> None:
+async def test_a_flood_on_the_link_ends_its_sender_or_the_run(workers: SessionClient) -> None:
     told = await workers.run(FLOOD, timeout_s=2)
     assert told.outcome in (Outcome.error, Outcome.timeout, Outcome.memory, Outcome.crash)
     assert (await workers.run("print('again')")).outcome == Outcome.ok
@@ -142,7 +142,7 @@ if me == 1:
 """
 
 
-async def test_who_closes_its_link_is_ended_and_comes_back(workers: SessionClient) -> None:
+async def test_a_process_that_closes_its_link_is_killed_and_restarted(workers: SessionClient) -> None:
     assert (await workers.run(HANGS_UP)).outcome == Outcome.error
     told = await workers.run("print('back')")
     assert told.outcome == Outcome.ok

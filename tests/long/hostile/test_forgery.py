@@ -146,12 +146,12 @@ async def test_a_wholly_forged_end_ends_that_run_and_the_next_is_judged_by_its_o
     assert (told.outcome, told.stdout, told.error.name) == (ERROR, "mine\n", "ZeroDivisionError")
 
 
-async def test_who_goes_on_behind_a_wholly_forged_end_still_has_a_time_limit(attack: Attack) -> None:
+async def test_a_program_that_continues_after_a_forged_end_still_has_a_time_limit(attack: Attack) -> None:
     told = await attack.run(FORGE + "forge_the_end()\nwhile True: pass", timeout_s=3)
     assert told.outcome in (OK, TIME)
 
 
-async def test_who_goes_on_behind_a_wholly_forged_end_still_has_a_memory_limit(attack: Attack) -> None:
+async def test_a_program_that_continues_after_a_forged_end_still_has_a_memory_limit(attack: Attack) -> None:
     hostile = await attack.hostile.submit(
         FORGE + "forge_the_end()\nkept = []\nwhile True: kept.append(b'x' * 10_000_000)"
     )

@@ -118,6 +118,6 @@ def test_landlock_keeps_signals_and_abstract_sockets_inside() -> None:
         assert "refused signal 1" in text
 
 
-def test_a_program_behind_no_wall_would_get_out() -> None:
+def test_a_program_without_isolation_would_escape() -> None:
     assert "OUT unshare user" in program_output(TRY + DOORS)
     assert "OUT signal" in program_output(TRY + "attempt('signal', lambda: os.kill(BESIDE, 9))")

@@ -194,7 +194,7 @@ os.abort()
 """
 
 
-async def test_who_forges_the_last_words_of_a_kernel_fools_only_themselves(client: RunnerClient) -> None:
+async def test_forging_the_last_output_of_a_kernel_harms_only_the_forger(client: RunnerClient) -> None:
     learner = SessionClient(client)
     told = await learner.run(FORGED)
     again = await learner.run("print('again')")

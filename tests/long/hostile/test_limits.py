@@ -195,7 +195,7 @@ async def test_a_display_too_large_is_left_out_and_the_run_goes_on(attack: Attac
     assert notice.limit == reached_limit("display", ALL, 0)
 
 
-async def test_a_display_of_which_nothing_can_be_shown_is_told_once(attack: Attack) -> None:
+async def test_a_display_of_which_nothing_can_be_shown_is_reported_once(attack: Attack) -> None:
     told = await attack.run(
         "from IPython.display import display\nfor _ in range(5): display({'application/x-none': 'x'}, raw=True)"
     )

@@ -135,7 +135,7 @@ async def test_large_messages_that_show_nothing_are_output_all_the_same(
 
 
 @pytest.mark.parametrize(("code", "outcome"), list(BREAKING.values()), ids=list(BREAKING))
-async def test_who_breaks_the_wire_ends_its_run_and_nothing_else(
+async def test_a_program_that_breaks_the_wire_ends_only_its_own_run(
     node: RealSupervisor, client: RunnerClient, code: str, outcome: Outcome
 ) -> None:
     learner, neighbour = SessionClient(client), SessionClient(client, topology="gpu:2")

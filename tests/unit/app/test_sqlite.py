@@ -83,7 +83,7 @@ async def test_a_long_answer_can_be_read_step_by_step(db: Database) -> None:
         assert [row[0] async for row in found] == [1, 2, 3]
 
 
-async def test_what_the_database_refuses_is_told_as_before(db: Database) -> None:
+async def test_database_errors_are_reported_as_before(db: Database) -> None:
     async with db.session() as session:
         await session.execute(text("INSERT INTO things (name) VALUES ('one')"))
         with pytest.raises(IntegrityError):

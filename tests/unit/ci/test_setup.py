@@ -143,7 +143,7 @@ LOCK = "a==1 \\\n    --hash=sha256:0\nb==2 ; sys_platform == 'win32' \\\n    --h
         ("Collecting a==1\nInstalling collected packages: a, c, d\n", 2, "2 of 3 packages unpacked"),
     ],
 )
-def test_how_far_pip_is_is_told_in_packages(setup: ModuleType, log: str, new: int, words: str) -> None:
+def test_the_progress_of_pip_is_shown_in_packages(setup: ModuleType, log: str, new: int, words: str) -> None:
     assert setup.pip_progress(log, LOCK, new) == words
 
 

@@ -28,7 +28,7 @@ def test_steps_lead_from_one_lane_to_another_or_stay_in_one() -> None:
 
 
 @pytest.mark.parametrize("line", ["Browser sends", "Server -> Browser: hello", "Browser -> Server: hello"])
-def test_a_line_that_names_nobody_who_takes_part_is_refused_by_name(line: str) -> None:
+def test_a_line_that_names_an_unknown_participant_is_an_error(line: str) -> None:
     with pytest.raises(ValueError, match="is not"):
         parse([LINES[0], line])
 

@@ -64,7 +64,7 @@ async def test_who_is_there_gets_every_mail(database: Database, mailer: AccountM
     assert [to for to, _subject in await send_all(database)] == [OLD, NEW, OLD, OLD]
 
 
-async def test_nothing_goes_out_to_who_has_deleted_their_account(database: Database, mailer: AccountMailer) -> None:
+async def test_no_email_goes_to_a_deleted_account(database: Database, mailer: AccountMailer) -> None:
     account = await write_all(database, mailer)
     async with database.writing() as session:
         await erase_account(session, account, ())
@@ -73,7 +73,7 @@ async def test_nothing_goes_out_to_who_has_deleted_their_account(database: Datab
     assert await send_all(database) == []
 
 
-async def test_nothing_goes_out_to_who_was_shut_out(database: Database, mailer: AccountMailer) -> None:
+async def test_no_email_goes_to_a_disabled_account(database: Database, mailer: AccountMailer) -> None:
     account = await write_all(database, mailer)
     async with database.writing() as session:
         (await lock_account(session, account)).disabled_at = now()

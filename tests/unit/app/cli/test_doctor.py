@@ -160,7 +160,7 @@ def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
     assert json.loads(to_json(there))["runner_already_running"] is True
 
 
-def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells() -> None:
+def test_settings_of_the_running_runner_that_differ_from_this_shells_are_named() -> None:
     there = replace(findings(OUTER), running=Path("/s"), differing=("LOCKSTEP_IDLE_S=5 (here 1200)",))
 
     assert "It has LOCKSTEP_IDLE_S=5 (here 1200)." in " ".join(to_text(there))

@@ -100,7 +100,7 @@ def test_a_missing_folder_of_lessons_is_a_mistake_with_status_1(
     assert "nowhere" in result.stderr
 
 
-def test_a_mistake_is_told_with_its_place_and_the_status_is_1(lessons: Path) -> None:
+def test_an_error_is_reported_with_its_place_and_the_status_is_1(lessons: Path) -> None:
     write_lesson(lessons / "small" / "first", "#### Deep\n\n<b>\n")
     result = _lockstep("check", "--static")
 
@@ -184,7 +184,7 @@ def _without_times(text: str) -> str:
     return re.sub(r"\d+\.\d\d s", "", text)
 
 
-def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answering: ScriptedSupervisor) -> None:
+def test_an_error_is_reported_once_and_counted_after_the_cells(lessons: Path, answering: ScriptedSupervisor) -> None:
     write_lesson(lessons / "small" / "first", "```{code-cell} python\n:name: one\n:topology: gpu:9\n\n1\n```\n")
     result = _lockstep("check")
 

@@ -108,7 +108,7 @@ def test_each_line_of_a_worker_has_its_name_and_stays_whole() -> None:
     )
 
 
-def test_a_workers_line_does_not_stand_in_the_midst_of_the_cells_own() -> None:
+def test_a_workers_line_does_not_interrupt_the_cells_own() -> None:
     assert printed(text("loss: "), text("ready\n", "worker 1"), text("0.5\n"))[0] == "loss: \n[worker 1] ready\n0.5\n"
 
 

@@ -18,7 +18,7 @@ def listening(host: str) -> socket.socket:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_an_address_is_told_after_the_first_answer_there(host: str) -> None:
+def test_an_address_is_shown_after_its_first_response(host: str) -> None:
     order: list[str] = []
     with listening(host) as listener:
         herald = call_when_ready(listener, lambda: order.append("told"))
@@ -32,7 +32,7 @@ def test_an_address_is_told_after_the_first_answer_there(host: str) -> None:
     assert order == ["answered", "told"]
 
 
-def test_an_address_that_never_answers_is_not_told() -> None:
+def test_an_address_that_never_responds_is_not_shown() -> None:
     told = threading.Event()
     with listening("127.0.0.1") as listener:
         herald = call_when_ready(listener, told.set)

@@ -21,7 +21,7 @@ def test_only_what_a_runner_reads_counts(environment: dict[str, str], anything: 
     assert has_runner_settings(environment) is anything
 
 
-def test_what_differs_is_told_with_both_values_unless_one_side_does_not_know_it() -> None:
+def test_differences_are_shown_with_both_values_unless_one_side_does_not_know_them() -> None:
     there = {"LOCKSTEP_DEVICES": "gpu", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_NEW": "1", "LOCKSTEP_UNSAFE_RUNNER": ""}
     here = {"LOCKSTEP_DEVICES": "auto", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_OLD": "1", "LOCKSTEP_UNSAFE_RUNNER": "x"}
 

@@ -39,7 +39,7 @@ async def test_the_same_form_sent_by_fifty_at_once_is_one_comment(people: Commen
     assert await people.count() == 1
 
 
-async def test_the_same_words_from_a_form_that_was_shown_anew_are_one_comment(people: Commenters) -> None:
+async def test_the_same_text_from_a_form_that_was_shown_again_is_one_comment(people: Commenters) -> None:
     first = await people.write(people.ada)
     async with people.db.writing() as session:
         again = await editing.create_comment(session, people.ada, replace(NEW, key="another"))

@@ -58,7 +58,7 @@ async def test_what_is_hidden_is_out_of_sight_and_comes_back(people: Commenters)
     assert (shown.state, shown.reason, await people.count()) == (CommentState.shown, "", 1)
 
 
-async def test_pinned_threads_stand_on_top_and_only_on_the_first_page(people: Commenters) -> None:
+async def test_pinned_threads_are_at_the_top_of_the_first_page_only(people: Commenters) -> None:
     first, second = await people.write(people.ada, "First"), await people.write(people.ada, "Second")
     async with people.db.writing() as session:
         await moderation.set_pinned(session, people.teacher, first.id, on=True)

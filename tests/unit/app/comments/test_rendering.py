@@ -13,7 +13,7 @@ from app.comments.models import Comment
 from tests.factories.comments import NEW, NOBODY, Commenters
 
 
-async def test_what_an_earlier_renderer_made_is_made_anew_when_it_is_read(people: Commenters) -> None:
+async def test_the_output_of_an_earlier_renderer_is_rendered_again_when_it_is_read(people: Commenters) -> None:
     root = await people.write(people.ada, "**bold**")
     async with people.db.writing() as session:
         await session.execute(update(Comment).values(html="<p>old</p>", renderer_version=0))
@@ -23,7 +23,7 @@ async def test_what_an_earlier_renderer_made_is_made_anew_when_it_is_read(people
     assert root.id == threads[0].root.id
 
 
-async def test_what_an_earlier_renderer_made_is_stored_anew_step_by_step(
+async def test_the_output_of_an_earlier_renderer_is_stored_again_step_by_step(
     people: Commenters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rendering, "_BATCH_SIZE", 2)

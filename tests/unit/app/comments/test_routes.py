@@ -41,7 +41,7 @@ async def test_a_stranger_who_writes_all_the_same_gets_the_text_back(room: Class
     assert "Sign in first." in response.text
 
 
-async def test_where_mail_goes_out_only_who_has_confirmed_an_address_writes(room: Classroom) -> None:
+async def test_if_email_is_sent_only_people_with_a_confirmed_address_write(room: Classroom) -> None:
     settings = room.app.state.settings
     room.app.state.settings = settings.model_copy(update={"smtp_url": "smtp://mail.example.org"})
     async with room.app.state.db.writing() as session:
@@ -249,7 +249,7 @@ async def test_what_others_wrote_can_be_changed_by_neither_stranger_nor_learner(
     assert "Mine" in (await room.stranger.get(f"/en/comments/{root}")).text
 
 
-async def test_handles_are_suggested_to_who_is_signed_in(room: Classroom) -> None:
+async def test_handles_are_suggested_to_signed_in_people(room: Classroom) -> None:
     await post_comment(room.bob, "Here I am")
     address = "/en/comment-handles?lesson=small/first&begins=b"
 

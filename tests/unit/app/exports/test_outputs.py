@@ -99,7 +99,7 @@ def test_an_error_keeps_its_whole_traceback() -> None:
     assert error["traceback"] == ["\x1b[31mframe\x1b[0m", "ValueError: no"]
 
 
-def test_what_lockstep_says_is_told_apart_from_the_code() -> None:
+def test_messages_of_lockstep_are_distinguished_from_the_code() -> None:
     outputs = _outputs(
         _text("x\n"),
         {"kind": "notice", "code": "stand_in", "text": "Stand-in data."},
@@ -142,7 +142,7 @@ def test_lanes_come_in_whole_lines_with_their_names() -> None:
     ]
 
 
-def test_a_lane_clears_what_it_wrote_and_no_more() -> None:
+def test_a_lane_clears_only_what_it_wrote() -> None:
     outputs = _outputs(
         _text("cell\n"),
         _text("old\n") | {"lane": "worker 0"},

@@ -44,7 +44,7 @@ def test_lessons_are_numbered_through_the_course(catalog: Catalog) -> None:
     assert catalog.problems == ()
 
 
-def test_what_does_not_exist_is_told_apart(catalog: Catalog) -> None:
+def test_missing_objects_have_their_own_error(catalog: Catalog) -> None:
     with pytest.raises(CourseNotFound):
         catalog.lesson("nowhere", "one", "en")
     with pytest.raises(CourseNotFound):
@@ -141,7 +141,7 @@ def test_a_course_file_with_a_mistake_leaves_the_course_as_it_was(catalog: Catal
         ("![A](assets/none.png)", "there is no file assets/none.png; add it, or correct the name"),
     ],
 )
-def test_a_link_to_nowhere_is_told_but_the_lesson_is_shown(catalog: Catalog, root: Path, body: str, words: str) -> None:
+def test_a_broken_link_is_reported_but_the_lesson_is_shown(catalog: Catalog, root: Path, body: str, words: str) -> None:
     write_lesson(root / "course" / "one", f"Words\nand {body}.\n")
     catalog.reload()
 
@@ -166,7 +166,7 @@ def test_a_required_lesson_has_to_exist(catalog: Catalog, root: Path) -> None:
     assert _problems(catalog) == ["one/lesson.md:6: there is no lesson 'course/three'; use one of one, two"]
 
 
-def test_missing_and_unlisted_files_are_told(catalog: Catalog, root: Path) -> None:
+def test_missing_and_unlisted_files_are_reported(catalog: Catalog, root: Path) -> None:
     (root / "course" / "two" / "lesson.md").unlink()
     write_lesson(root / "course" / "extra", "Words.\n")
     write_lesson(root / "course" / "one", "Words.\n", name="lesson.xx.md")
@@ -227,7 +227,7 @@ def test_the_digest_changes_with_the_content_and_with_nothing_else(catalog: Cata
     assert catalog.digest != before
 
 
-def test_a_folder_without_courses_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_courses_is_an_error(tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "missing"):
         catalog = Catalog(root, quiet=True)
         catalog.reload()

@@ -51,7 +51,7 @@ def test_a_course_has_its_words_in_each_language_and_english_where_there_are_non
         ('slug = "second"', 'slug = "first"', 11, "the module 'first' is listed twice; keep one"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: str) -> None:
+def test_an_error_is_reported_with_its_line(old: str, new: str, line: int, words: str) -> None:
     assert old in GOOD
     course, faults = parse_course(GOOD.replace(old, new), "course")
 
@@ -59,7 +59,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: s
     assert any(fault.line == line and words in fault.text for fault in faults), faults
 
 
-def test_a_course_without_modules_is_told_so() -> None:
+def test_a_course_without_modules_is_an_error() -> None:
     _, faults = parse_course('title = "x"\nsummary = "y"\n', "course")
 
     assert [fault.text for fault in faults] == ["the course has no modules; add a section that starts with [[modules]]"]

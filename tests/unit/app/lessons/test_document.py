@@ -120,13 +120,13 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         ("", 1 - 6, "the lesson is empty; write its text below the front matter"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(body: str, line: int, words: str) -> None:
+def test_an_error_is_reported_with_its_line(body: str, line: int, words: str) -> None:
     faults = errors_in_body(body)
 
     assert any(at == line and words in text for at, text in faults), faults
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
+def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
     body = "#### Deep\n\n<b>\n\n```{nope}\n```\n\n[x](file:///etc/passwd)\n\n```{code-cell} python\nx\n```\n"
 
     assert [line for line, _ in errors_in_body(body)] == [1, 3, 5, 8, 10]
@@ -161,13 +161,13 @@ def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
         (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' must be a string"),
     ],
 )
-def test_a_mistake_in_the_front_matter_is_told_with_its_line(header: str, line: int, words: str) -> None:
+def test_an_error_in_the_front_matter_is_reported_with_its_line(header: str, line: int, words: str) -> None:
     faults = parse_document(lesson_text("Words.\n", header), "en").faults
 
     assert any(fault.line == line and words in fault.text for fault in faults), faults
 
 
-def test_a_file_without_front_matter_is_told_so() -> None:
+def test_a_file_without_front_matter_is_an_error() -> None:
     assert "the file has no front matter" in parse_document("Just words.\n", "en").faults[0].text
 
 
@@ -215,7 +215,7 @@ def test_a_giant_file_is_refused() -> None:
         decode_source(b"x" * 1_000_001)
 
 
-def test_code_that_cannot_be_run_for_its_length_is_told() -> None:
+def test_code_that_is_too_long_to_run_is_reported() -> None:
     body = f"```{{code-cell}} python\n:name: one\n\nx = '{'a' * 100_001}'\n```\n"
 
     assert "the limit is 100,000; split the cell" in errors_in_body(body)[0][1]

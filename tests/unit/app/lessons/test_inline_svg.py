@@ -91,7 +91,7 @@ def test_a_drawing_is_part_of_the_page_and_changes_with_its_file(tmp_path: Path)
     assert first.digest != second.digest
 
 
-def test_a_drawing_that_cannot_be_inlined_stays_a_picture_and_the_author_is_told(tmp_path: Path) -> None:
+def test_a_drawing_that_cannot_be_inlined_stays_a_picture_and_is_reported(tmp_path: Path) -> None:
     snapshot = _course(tmp_path, svg("<script>alert(1)</script>", ASKING))
 
     assert '<img src="rings/assets/ring.svg" alt="A ring"' in _page(snapshot)

@@ -280,7 +280,7 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
     assert await mailer(database).send_due(now()) == 1
 
 
-async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
+async def test_comments_notify_people_mentioned_or_answered_and_emails_quote_them(
     database: Database, tmp_path: Path
 ) -> None:
     ada, bob = await somebody(database, "en"), await store_account(database, name="Bob", email="bob@example.org")

@@ -28,7 +28,7 @@ async def unread(db: Database, account: Account) -> int:
         return await service.unread_count(session, account.id)
 
 
-async def test_nobody_is_told_twice_or_of_what_they_did_themselves(database: Database) -> None:
+async def test_nobody_is_notified_twice_or_about_their_own_actions(database: Database) -> None:
     ada, bob = await store_account(database), await store_account(database)
     for _ in range(2):
         async with database.writing() as session:
@@ -40,7 +40,7 @@ async def test_nobody_is_told_twice_or_of_what_they_did_themselves(database: Dat
     assert await unread(database, ada) == 3
 
 
-async def test_a_disabled_account_is_told_nothing(database: Database) -> None:
+async def test_a_disabled_account_is_not_notified(database: Database) -> None:
     ada = await store_account(database)
     async with database.writing() as session:
         await session.execute(update(Account).values(disabled_at=now()))
@@ -48,7 +48,7 @@ async def test_a_disabled_account_is_told_nothing(database: Database) -> None:
     assert await unread(database, ada) == 0
 
 
-async def test_the_same_thing_told_at_once_by_several_is_told_once(database: Database) -> None:
+async def test_a_report_made_by_several_at_once_is_shown_once(database: Database) -> None:
     ada = await store_account(database)
     await asyncio.gather(*(tell(database, ada) for _ in range(8)))
     assert await unread(database, ada) == 1
@@ -93,7 +93,7 @@ async def test_counting_stops_at_what_is_shown(database: Database) -> None:
     assert await unread(database, ada) == service.MAX_COUNTED
 
 
-async def test_pages_are_woken_after_the_commit_and_only_of_who_was_told_something_new(database: Database) -> None:
+async def test_only_pages_of_notified_people_are_woken_and_after_the_commit(database: Database) -> None:
     ada, bob, bus = await store_account(database), await store_account(database), database.bus
     await tell(database, bob)
     with bus.subscribe(service.account_topic(ada.id)) as hers, bus.subscribe(service.account_topic(bob.id)) as his:
@@ -123,7 +123,7 @@ async def test_a_deleted_account_leaves_what_it_did_without_a_name_and_nothing_o
     assert view.summary == "Someone replied in one of your threads"
 
 
-async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) -> None:
+async def test_an_accounts_notifications_are_part_of_its_export(database: Database) -> None:
     ada = await store_account(database)
     await tell(database, ada, "c1")
     async with database.writing() as session:
@@ -135,7 +135,7 @@ async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) 
     ]
 
 
-async def test_what_was_told_more_than_a_year_ago_is_swept_away(database: Database) -> None:
+async def test_notifications_older_than_a_year_are_deleted(database: Database) -> None:
     ada = await store_account(database)
     await tell(database, ada, "old")
     async with database.writing() as session:

@@ -144,7 +144,7 @@ def _toml(value: object, top: bool = True) -> str:
         ("gpu:8", "gpu:80", False),
     ],
 )
-def test_a_star_stands_for_anything(pattern: str, subject: str, fits: bool) -> None:
+def test_a_star_matches_anything(pattern: str, subject: str, fits: bool) -> None:
     assert matches_any((pattern,), subject) is fits
 
 
@@ -174,7 +174,9 @@ def test_the_courses_own_achievements_have_no_fault_and_speak_every_language() -
         ('kind = "cell"', 'kind = "strategy", all = ["None"]', "there is no strategy 'None'"),
     ],
 )
-def test_what_nobody_could_earn_is_told_but_keeps_nothing_down(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_an_achievement_that_nobody_could_earn_is_reported_without_blocking_others(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
     catalog = Catalog(write_course(tmp_path), quiet=True)
     catalog.reload()
     (tmp_path / "achievements.toml").write_text(_DRAWN.replace(old, new))

@@ -9,7 +9,7 @@ from app.progress.activity_calendar import WEEKS, calendar_weeks
 SATURDAY = date(2026, 11, 21)
 
 
-def test_each_day_stands_in_its_own_place() -> None:
+def test_each_day_is_in_its_own_place() -> None:
     *rest, second, first = calendar_weeks({date(2026, 11, 16), SATURDAY, date(2026, 11, 15)}, SATURDAY)
 
     assert first.monday == date(2026, 11, 16)

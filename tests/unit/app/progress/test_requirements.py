@@ -75,7 +75,7 @@ def test_a_lesson_that_cannot_be_read_is_not_completed() -> None:
     assert "c/d" not in _after([LearningEvent("read", "c/d")], broken).by_kind["lesson"]
 
 
-def test_the_way_to_each_achievement_is_told() -> None:
+def test_the_progress_toward_each_achievement_is_shown() -> None:
     facts = [
         LearningEvent("cell", "c/a#1", 10),
         LearningEvent("strategy", "TPUStrategy", 15),

@@ -56,5 +56,5 @@ def test_nobody_is_counted_where_it_is_off_or_the_address_is_not_of_the_internet
         (None, None),
     ],
 )
-def test_an_address_stands_for_a_network(address: str | None, place: str | None) -> None:
+def test_an_address_counts_as_its_network(address: str | None, place: str | None) -> None:
     assert client_network(address) == place

@@ -47,7 +47,7 @@ def test_a_rate_says_per_second() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "cpu", "memory", "output", "processes", "disk", "files"])
-def test_an_outcome_of_a_limit_has_an_advice_also_where_the_limit_is_not_told(outcome: str) -> None:
+def test_an_outcome_of_a_limit_has_advice_even_if_the_limit_is_not_named(outcome: str) -> None:
     assert limit_advice(Outcome(outcome), None)
 
 

@@ -170,7 +170,7 @@ async def test_what_was_counted_is_what_is_there(database: Database) -> None:
     assert counted == 3 * (RUN_ROW_BYTES + 1) + sum(EVENT_ROW_BYTES + size for size in there)
 
 
-async def test_many_who_prune_at_once_prune_once(database: Database) -> None:
+async def test_several_concurrent_prunings_prune_once(database: Database) -> None:
     ids = [await store_run_with_output(database, 300, at=now() - timedelta(hours=9 - i)) for i in range(4)]
 
     await asyncio.gather(*(make_room(database, "v", 20 * KB) for _ in range(5)))

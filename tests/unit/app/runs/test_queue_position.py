@@ -25,7 +25,7 @@ def _session(state: SessionState, position: int | None = None) -> SessionInfo:
         (RunState.queued, None, 0, QueuePosition("queued", None, 0)),
     ],
 )
-def test_a_run_stands_where_its_session_and_those_before_it_leave_it(
+def test_the_position_of_a_run_follows_from_its_session_and_those_before_it(
     run: RunState, session: SessionInfo | None, ahead: int, expected: QueuePosition
 ) -> None:
     assert position_of_run(Run(state=run), session, ahead) == expected

@@ -55,7 +55,7 @@ async def _store(quotas: Quotas, owner: QuotaOwner, size: int) -> ReachedLimit |
     return limit
 
 
-async def test_what_comes_within_an_hour_is_bounded_and_the_rest_is_told_the_limit(quotas: Quotas) -> None:
+async def test_messages_within_an_hour_are_limited_and_the_limit_is_shown(quotas: Quotas) -> None:
     for _ in range(4):
         assert await _store(quotas, _visitor(), MiB // 4) is None
 

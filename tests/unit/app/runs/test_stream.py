@@ -32,7 +32,7 @@ async def run_id(database: Database) -> str:
     return await store_run(database, state=RunState.running)
 
 
-async def test_an_end_that_is_stored_between_two_looks_is_still_told(
+async def test_an_end_that_is_stored_between_two_checks_is_still_reported(
     streams: RunStreams, database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0

@@ -38,7 +38,7 @@ def test_only_a_path_of_our_own_is_gone_on_to(asked: str | None, own: bool) -> N
     [b"email=a%00b", b"email=%ff", b"\xff=1", b"email=%ED%A0%80", b"&".join(b"a=1" for _ in range(100))],
     ids=["NUL", "no UTF-8", "no UTF-8 at all", "half a surrogate pair", "too many fields"],
 )
-async def test_a_form_that_is_none_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
+async def test_an_invalid_form_is_rejected(client: httpx.AsyncClient, body: bytes) -> None:
     for path in ("/en/sign-in", "/en/sign-up", "/en/password-reset", "/en/email-link/x"):
         answer = await client.post(path, content=body, headers={"accept": "text/html"})
         assert answer.status_code == 422, path

@@ -54,7 +54,7 @@ def test_every_limit_is_a_number_with_bounds() -> None:
     assert all([m for m in field.metadata if isinstance(m, Bounds)] for field in NUMBERS.values())
 
 
-def test_every_mistake_is_told_and_none_tells_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_error_is_reported_without_the_invalid_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_LIMITS__CPU_S", "hunter2")
     monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "many")
     with pytest.raises(ValidationError) as refused:
@@ -87,7 +87,7 @@ def test_run_as_a_program_it_names_what_cannot_be_used_and_ends_with_2(
     assert capsys.readouterr().out.startswith("LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 ")
 
 
-def test_settings_told_as_variables_set_a_runner_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_listed_as_variables_set_a_runner_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(memory_mb=4096, run_s=0.5)
     ours = RunnerSettings(warm_keras=(2, 3), idle_s=2.5, devices="gpu", limits=limits, mime_types=("text/html",))
     for variable, value in to_environment(ours).items():
@@ -96,7 +96,7 @@ def test_settings_told_as_variables_set_a_runner_in_the_same_way(monkeypatch: py
     assert len(to_environment(ours)) == len(RunnerSettings.model_fields) - 3 + len(Limits.model_fields)
 
 
-def test_a_choice_that_is_none_is_answered_with_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_choice_is_answered_with_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_DEVICES", "nonsense")
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()

@@ -56,7 +56,7 @@ def test_a_listing_survives_the_pipe(path: Path) -> None:
 # --- one A100 ---------------------------------------------------------------------------------------------------
 
 
-def test_who_asks_for_one_gpu_gets_the_whole_card_and_its_memory_as_it_is_needed() -> None:
+def test_a_request_for_one_gpu_gets_the_whole_card_and_its_memory_as_needed() -> None:
     real = allocation("one-a100", "gpu:1")
     assert [(share.logical, share.memory_mb) for share in real.shares] == [(1, None)]
     assert real.nodes == ("nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")

@@ -80,7 +80,9 @@ def test_an_instance_has_the_nodes_that_the_driver_names(monkeypatch: pytest.Mon
     "text",
     ["ACCELERATOR_TYPE: 'v3-8'\nNODE_ID: 'x'\n", 'ACCELERATOR_TYPE="v3-8"\n', "A=1\nACCELERATOR_TYPE=v3-8\n"],
 )
-def test_a_tpu_vm_is_told_by_the_file_of_its_agent(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tpu_vm_is_recognized_by_the_file_of_its_agent(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "tpu-env"
     file.write_text(text)
     monkeypatch.delenv("TPU_ACCELERATOR_TYPE", raising=False)

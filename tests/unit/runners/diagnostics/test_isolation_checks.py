@@ -72,7 +72,7 @@ def test_memory_that_is_only_watched_is_a_gap_but_no_reason_to_refuse(name: str)
     assert why_unsafe(safeguards.values(), settings.model_copy(update={"untrusted_users": True})) == ""
 
 
-def test_a_container_that_was_named_as_the_wall_is_one() -> None:
+def test_a_container_declared_as_the_outer_sandbox_counts() -> None:
     safeguards = judged(recorded("container"), "none", IN_A_CONTAINER)
 
     assert off(safeguards) == ["own /proc", "memory", "CPU share"]
@@ -81,11 +81,11 @@ def test_a_container_that_was_named_as_the_wall_is_one() -> None:
     assert safeguards["all together"].detail.startswith("8,192 MiB and 8,192 processes")
 
 
-def test_a_container_that_nobody_named_is_none() -> None:
+def test_a_container_that_was_not_declared_does_not_count() -> None:
     assert gaps(judged(recorded("container"), "none")) == ["outer sandbox"]
 
 
-def test_a_container_with_a_network_and_rights_is_none() -> None:
+def test_a_container_with_a_network_and_rights_does_not_count() -> None:
     safeguard = judged(recorded("container-with-network"), "none", IN_A_CONTAINER)["outer sandbox"]
 
     assert not safeguard.in_force
@@ -94,13 +94,13 @@ def test_a_container_with_a_network_and_rights_is_none() -> None:
     assert "docker-compose.yml" in safeguard.means
 
 
-def test_a_machine_that_was_called_a_container_is_none() -> None:
+def test_a_machine_declared_as_a_container_does_not_count() -> None:
     sight = recorded("no-bubblewrap").model_copy(update={"container": ""})
 
     assert "no sign of a container" in judged(sight, "none", IN_A_CONTAINER)["outer sandbox"].detail
 
 
-def test_root_is_no_wall_in_a_container_either() -> None:
+def test_root_is_not_isolated_in_a_container_either() -> None:
     sight = with_status(recorded("container"), "supervisor", Uid="0 0 0 0")
 
     assert gaps(judged(sight, "none", IN_A_CONTAINER)) == ["outer sandbox"]

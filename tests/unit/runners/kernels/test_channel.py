@@ -87,7 +87,7 @@ async def test_what_nobody_takes_waits_with_the_sender(stranger: Stranger) -> No
     await flood
 
 
-async def test_who_gives_up_waiting_loses_no_message(stranger: Stranger) -> None:
+async def test_a_canceled_receive_loses_no_message(stranger: Stranger) -> None:
     await stranger.write(HELLO)
     for n in range(20):
         waiting = asyncio.create_task(stranger.channel.receive())
@@ -138,7 +138,7 @@ async def test_answers_that_nobody_reads_do_not_pile_up(stranger: Stranger) -> N
     assert stranger.channel._transport.get_write_buffer_size() < 200_000
 
 
-async def test_closing_it_wakes_who_waits_and_is_no_break(stranger: Stranger) -> None:
+async def test_closing_it_wakes_the_receiver_and_does_not_count_as_a_break(stranger: Stranger) -> None:
     waiting = asyncio.create_task(stranger.channel.receive())
     await asyncio.sleep(0)
     stranger.channel.close()

@@ -191,7 +191,7 @@ async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pyte
     assert [kernel.closed for kernel in made].count(True) == 3
 
 
-async def test_who_asks_for_one_machine_after_another_makes_the_pool_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_for_one_machine_after_another_do_not_enlarge_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     may_make = asyncio.Semaphore(0)
 
     async def be_let(_: str) -> None:

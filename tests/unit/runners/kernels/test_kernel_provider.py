@@ -60,7 +60,7 @@ def provider_of(devices: DevicePool, **more: Any) -> Any:
     return KernelProvider(*stand_ins, **more)
 
 
-async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(devices: DevicePool) -> None:
+async def test_a_request_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(devices: DevicePool) -> None:
     provider = provider_of(devices)
 
     kernel = await provider.take("gpu:2", 3)
@@ -97,7 +97,9 @@ def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
     assert not provider.is_cold("cpu", 2)
 
 
-async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_with_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[tuple[int, bool]] = []
 
     def zygote(keras: int, allocation: DeviceAllocation | None) -> Any:

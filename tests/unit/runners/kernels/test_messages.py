@@ -92,7 +92,7 @@ def test_a_huge_frame_keeps_its_beginning_and_its_end() -> None:
     assert (frame.text[0], frame.text[-1]) == ("<", ">")
 
 
-def test_the_learners_frames_and_the_error_are_told_from_the_libraries() -> None:
+def test_the_learners_frames_and_the_error_are_distinguished_from_the_libraries() -> None:
     traceback = [
         "\x1b[31m---------------------------------------------------------------------------\x1b[39m",
         "\x1b[31mValueError\x1b[39m                Traceback (most recent call last)",
@@ -174,7 +174,7 @@ def test_an_operator_may_show_less_and_more() -> None:
         ("--> 232 raise core._status_to_exception(e) from None", False, False),
     ],
 )
-def test_a_raise_of_the_learners_own_is_told_from_a_call_that_failed(line: str, own: bool, raised: bool) -> None:
+def test_a_raise_in_learner_code_is_distinguished_from_a_failed_call(line: str, own: bool, raised: bool) -> None:
     place = "Cell In[1], line 1" if own else "File /usr/lib/python3/dist-packages/tensorflow/ops.py:122, in f()"
     frames = _error([f"{place}\n{line}", "MemoryError: "])["frames"]
     assert messages.ends_in_own_raise(frames) is raised

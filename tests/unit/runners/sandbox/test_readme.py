@@ -14,7 +14,7 @@ README = (HERE.parents[4] / "runners" / "sandbox" / "README.md").read_text()
 ROWS = [line.removeprefix("| ").split(" | ")[0] for line in README.splitlines() if line.startswith("| ")]
 
 
-def test_every_wall_has_a_row() -> None:
+def test_every_layer_has_a_row() -> None:
     sight = SandboxInspection.model_validate_json(
         (HERE.parents[1] / "diagnostics" / "inspections" / "plain-user.json").read_text()
     )

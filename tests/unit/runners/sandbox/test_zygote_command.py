@@ -22,7 +22,7 @@ BWRAP = "/usr/bin/bwrap"
         ("none", False, None, "none"),
     ],
 )
-def test_the_wall_follows_the_setting_and_the_machine(
+def test_the_outer_sandbox_follows_the_setting_and_the_machine(
     wanted: str, root: bool, bubblewrap: str | None, outer: str
 ) -> None:
     assert choose_outer_sandbox(RunnerSettings(outer_sandbox=wanted), root=root, bubblewrap=bubblewrap) == outer
@@ -38,7 +38,9 @@ def test_the_wall_follows_the_setting_and_the_machine(
         ("bubblewrap", False, None, "install the package bubblewrap"),
     ],
 )
-def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblewrap: str | None, why: str) -> None:
+def test_nothing_starts_if_no_outer_sandbox_is_possible(
+    wanted: str, root: bool, bubblewrap: str | None, why: str
+) -> None:
     with pytest.raises(OuterSandboxUnavailable, match=why):
         choose_outer_sandbox(RunnerSettings(outer_sandbox=wanted), root=root, bubblewrap=bubblewrap)
 
@@ -52,7 +54,7 @@ def test_what_a_session_may_be_given_the_zygote_has_to_pass_on(monkeypatch: pyte
     assert command[(i := command.index("/sys/bus/pci") - 1) : i + 3] == ["--ro-bind", "/sys/bus/pci", "/sys/bus/pci"]
 
 
-def test_a_checkout_below_tmp_is_not_covered_by_the_walls_own_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_below_tmp_is_not_covered_by_the_outer_sandboxs_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runners.sandbox.zygote_command.shutil.which", lambda _: BWRAP)
     monkeypatch.setattr("runners.sandbox.zygote_command.python_folders", lambda: ("/tmp/clone/.venv",))
 

@@ -35,7 +35,7 @@ def test_there_are_a_few_on_the_smallest_machine_and_an_end_on_the_largest() -> 
     assert seats(4_000_000) == 200
 
 
-def test_there_are_no_more_than_processes_allow() -> None:
+def test_there_are_only_as_many_as_processes_allow() -> None:
     assert seats(8192, 8192) == 12
     assert seats(8192, 100) == 1
     assert session_capacity(RunnerSettings(), AvailableResources(8192, 8192)).why == "as many as 8,192 processes allow"

@@ -46,7 +46,7 @@ def test_what_can_be_done_is_not_refused() -> None:
     assert check_failure(InjectedFailure(task="worker 0", action="pause"), workers, RUNNING) is None
 
 
-def test_what_waits_can_be_taken_back_and_who_serves_can_be_killed_at_once() -> None:
+def test_a_pending_failure_can_be_canceled_and_a_server_can_be_killed_at_once() -> None:
     waiting = (
         RUNNING[0],
         ClusterMember(task="worker 1", state="running", scheduled=PendingFailure(action="kill", at_step=5)),

@@ -14,7 +14,7 @@ def test_ordinary_output_never_waits() -> None:
         assert share.pause_s(second + 1.0) == 0
 
 
-def test_a_flood_gets_its_part_of_the_time_and_no_more() -> None:
+def test_a_flood_gets_only_its_share_of_the_time() -> None:
     share, now, spent = FairShare(0.0), 0.0, 0.0
     while now < 100:
         share.spend(0.01)

@@ -108,7 +108,7 @@ async def test_gathered_text_comes_out_by_itself() -> None:
     assert await asyncio.wait_for(until_text(), 5) == "ab"
 
 
-async def test_each_limit_on_output_is_told_by_its_name() -> None:
+async def test_each_limit_on_output_is_reported_by_its_name() -> None:
     for limits, texts, met in (
         ({"output_mb": 0.1}, ["x" * 60_000] * 2, "output"),
         ({"output_mb_per_s": 0.1}, ["x" * 60_000] * 2, "output_rate"),
@@ -123,7 +123,7 @@ async def test_each_limit_on_output_is_told_by_its_name() -> None:
         assert log.met == met
 
 
-async def test_output_of_a_second_ago_counts_no_more_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_output_from_a_second_ago_no_longer_counts_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("runners.supervisor.run_log.time.monotonic", lambda: clock[0])
     log = _log(output_mb_per_s=0.1)
@@ -172,7 +172,7 @@ async def test_what_cannot_be_shown_counts_as_output() -> None:
     assert log.met == "output"
 
 
-async def test_what_cannot_be_shown_is_told_once_for_each_type_and_not_without_end() -> None:
+async def test_displays_that_cannot_be_shown_are_reported_once_for_each_type() -> None:
     log = _log()
     log.not_shown(["a/b", "c/d"], 10)
     log.not_shown(["c/d"], 10)

@@ -62,7 +62,7 @@ def test_any_other_text_is_refused_with_what_is_possible(text: str) -> None:
         *["ps:2", "ps:0+1", "ps:1+0", "ps:4+4", "ps:2+1+chief"],
     ],
 )
-def test_nearly_a_topology_is_none(text: str) -> None:
+def test_an_almost_valid_topology_is_rejected(text: str) -> None:
     with pytest.raises(UnknownTopology):
         Topology.parse(text)
 
@@ -79,7 +79,7 @@ def test_nearly_a_topology_is_none(text: str) -> None:
         ("ps:4+4", "9 processes, including the coordinator, and the limit is 8"),
     ],
 )
-def test_what_is_only_too_large_is_told_how_large_it_may_be(text: str, bound: str) -> None:
+def test_a_topology_that_is_only_too_large_gets_the_limit(text: str, bound: str) -> None:
     with pytest.raises(TooLargeTopology) as refused:
         Topology.parse(text)
     assert str(refused.value).startswith(f"topology '{text}' is too large: {bound}; possible: cpu, ")

@@ -36,6 +36,6 @@ def test_the_words_may_come_in_either_order(words: tuple[str, ...]) -> None:
         ((), "the child ended without a message"),
     ],
 )
-def test_a_failure_is_told_whenever_it_comes(words: tuple[str, ...], complaint: str) -> None:
+def test_a_failure_is_reported_whenever_it_happens(words: tuple[str, ...], complaint: str) -> None:
     with _report(*words) as report, pytest.raises(RuntimeError, match=re.escape(complaint)):
         read_report(report)

@@ -104,7 +104,7 @@ def test_the_first_shape_with_an_unknown_size_is_found() -> None:
     assert [format_shape(s) for s in ((None, 3), (4,), (), None)] == ["(None, 3)", "(4,)", "()", "unknown"]
 
 
-def test_compilations_are_told_by_what_has_changed_and_not_every_time() -> None:
+def test_compilations_are_reported_with_what_has_changed_but_not_every_time() -> None:
     compilations = CompilationCounter()
     assert compilations.note(("float32(4, 2)", "1")) is None
     assert compilations.note(("float32(4, 2)", "1")) is None
@@ -114,7 +114,7 @@ def test_compilations_are_told_by_what_has_changed_and_not_every_time() -> None:
     assert compilations.note(("float32(4, 2)", "1")) is None
 
 
-def test_a_compilation_without_inputs_is_told_in_words() -> None:
+def test_a_compilation_without_inputs_is_described_in_words() -> None:
     compilations = CompilationCounter()
     assert compilations.note(("0.1",)) is None
     assert compilations.note(()) == (2, "no Python value", "0.1")

@@ -38,7 +38,7 @@ def test_parameter_servers_have_a_chief_that_coordinates() -> None:
     }
 
 
-def test_only_the_evaluator_is_told_of_the_evaluator() -> None:
+def test_only_the_evaluators_config_mentions_the_evaluator() -> None:
     assert "evaluator" not in _told("workers:2+evaluator", 1)["cluster"]
     told = _told("workers:2+evaluator", 2)
     assert told["task"] == {"type": "evaluator", "index": 0}

@@ -84,7 +84,7 @@ def test_a_wish_that_makes_no_sense_is_not_done(
     assert states(members.members()) == ["running", "running"]
 
 
-def test_what_waits_for_a_step_is_told_and_can_be_taken_back(team: tuple[ClusterManager, Told]) -> None:
+def test_a_pending_failure_is_shown_and_can_be_canceled(team: tuple[ClusterManager, Told]) -> None:
     members, told = team
     assert members.apply("worker 1", "kill", 5) == "scheduled"
     assert scheduled(members) == [None, {"action": "kill", "at_step": 5}]
@@ -145,7 +145,7 @@ def test_a_later_fault_is_not_done_at_the_step_of_the_one_it_replaced(team: tupl
     assert scheduled(members) == [None, {"action": "kill", "at_step": 9}]
 
 
-def test_a_step_that_is_past_is_refused_only_where_somebody_can_be_told(team: tuple[ClusterManager, Told]) -> None:
+def test_a_past_step_is_rejected_only_if_somebody_can_be_told(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
     members.place(1).shared_state.set_step(1, 7)
     assert members.apply("worker 1", "pause", 7, late=False) == "passed"
@@ -154,7 +154,7 @@ def test_a_step_that_is_past_is_refused_only_where_somebody_can_be_told(team: tu
     assert states(members.members()) == ["running", "paused"]
 
 
-def test_while_a_fault_waits_its_process_step_is_told(team: tuple[ClusterManager, Told]) -> None:
+def test_while_a_failure_is_pending_the_step_of_its_process_is_reported(team: tuple[ClusterManager, Told]) -> None:
     members, told = team
     members.apply("worker 1", "pause", 50)
     members.report()

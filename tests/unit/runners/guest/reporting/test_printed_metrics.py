@@ -22,7 +22,7 @@ def test_an_epoch_that_is_only_named_has_the_next_numbers() -> None:
     ]
 
 
-def test_steps_that_begin_anew_with_each_epoch_go_on() -> None:
+def test_steps_that_restart_with_each_epoch_continue() -> None:
     lines = [f"Epoch {e}/3, step {s}/10, loss: {s}" for e in (1, 2, 3) for s in (5, 10)]
     assert [step for step, _, _ in read(*lines)] == [5, 10, 15, 20, 25, 30]
     lines = [f"epoch {e} batch {s} loss {s}" for e in (0, 1) for s in (0, 1, 2)]

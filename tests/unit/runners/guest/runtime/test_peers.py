@@ -180,7 +180,7 @@ def test_one_that_takes_the_place_of_another_hears_of_the_next_cell_at_once(
     assert result(main.submit(kernel.others.finish)) == ([], False)
 
 
-def test_who_does_not_begin_a_cell_is_named_and_ended_and_the_cell_ends(
+def test_a_process_that_does_not_start_a_cell_is_named_and_killed_and_the_cell_ends(
     kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_BEGINS_S", 0.1)

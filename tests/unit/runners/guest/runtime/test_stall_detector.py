@@ -57,7 +57,7 @@ def test_who_serves_a_coordinator_is_waited_for_only_where_it_is_held_or_gone() 
     own.commands.close()
 
 
-def test_the_error_of_who_failed_first_is_the_cells() -> None:
+def test_the_first_error_is_that_of_the_cell() -> None:
     zero, one, two = (Task("worker", n) for n in range(3))
     failures = [TaskFailure(zero, "CancelledError", "cut", 2.0), TaskFailure(one, "ValueError", "why", 1.0)]
     assert summarize_failures(failures) == ("ValueError", "in worker 1: why; in worker 0: CancelledError")

@@ -117,7 +117,7 @@ def test_a_file_damaged_after_preparation_is_refused_and_no_stand_in_takes_its_p
         load(Cache(tmp_path), tiny.data_set)
 
 
-def test_the_stand_in_is_said_to_be_none_of_the_real_data(tmp_path: Path, tiny: Tiny) -> None:
+def test_a_notice_says_that_the_stand_in_is_not_the_real_data(tmp_path: Path, tiny: Tiny) -> None:
     assert load(Cache(tmp_path), tiny.data_set)[1] is False
 
 
