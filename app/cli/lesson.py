@@ -193,7 +193,7 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str]
     show(f"\n{lesson.key}\n")
     async with LessonRunner(client, lesson) as runner:
         for cell in runnable_cells(lesson):
-            show(f"  {cell.name:28} {cell.topology:8} ")
+            show(f"  {cell.name:40} {cell.topology:8} ")
             result = await runner.run_cell(cell)
             show(f"{result.outcome:12} {result.duration_s:7.2f} s\n")
             wrong = [*cell_errors(result), *prediction_errors(lesson, result)]
@@ -215,7 +215,7 @@ async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show
     failures = 0
     async for one in judge_samples(client, lesson, cell):
         name = f"{cell.name}: {one.sample.name.removeprefix(f'{cell.name}--')}"
-        show(f"  {name:28} {cell.topology:8} {one.judged.verdict:12} {one.duration_s:7.2f} s\n")
+        show(f"  {name:40} {cell.topology:8} {one.judged.verdict:12} {one.duration_s:7.2f} s\n")
         failures += bool(one.errors)
         for error in one.errors:
             show(f"{_format_error(error)}\n")

@@ -54,7 +54,7 @@ def _metadata(lesson: Lesson, page: str) -> dict[str, Any]:
             "title": lesson.title,
             "topology": lesson.topology,
             "keras": lesson.keras,
-            "digest": lesson.digest,
+            "digest": lesson.source_digest,
             "url": page,
         },
     }

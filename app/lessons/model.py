@@ -254,6 +254,11 @@ class Lesson:
         return next((cell for cell in self.cells if cell.name == name), None)
 
     @property
+    def source_digest(self) -> str:
+        """Changes with ``source``, and unlike ``digest`` says nothing about answers: for everyone."""
+        return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+    @property
     def shown_cells(self) -> tuple[Cell, ...]:
         """The cells on the page."""
         return tuple(block for block in self.blocks if isinstance(block, Cell))

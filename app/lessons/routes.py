@@ -62,7 +62,9 @@ async def lesson_page(request: Request, lang: str, course: str, slug: str, catal
 @router.get(f"{LESSON_PATH}.md", name="lesson_source")
 async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _file_response(request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
+    return _file_response(
+        request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.source_digest}"'
+    )
 
 
 @router.get(f"{LESSON_PATH}/assets/{{name:path}}", name="lesson_asset")

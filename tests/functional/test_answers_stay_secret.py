@@ -64,6 +64,21 @@ async def test_no_address_gives_an_answer_away(
     assert pages | {f"/ko/courses/course/one.{form}?with=mine" for form in KNOWN["form"]} <= set(found)
 
 
+async def test_what_names_a_version_does_not_depend_on_answers(app: FastAPI, settings: Settings) -> None:
+    """Whoever knows all of a lesson but an answer could otherwise try every answer."""
+    told = []
+    for solution in ("len(values)", "2 * len(values)"):
+        folder = write_exercise_lesson(settings.lessons_dir)
+        (folder / "lesson.md").write_text((folder / "lesson.md").read_text().replace("len(values)", solution))
+        CATALOG.get(app).reload()
+        assert solution in CATALOG.get(app).lesson("course", "one", "en").cells[1].exercise.solution  # type: ignore[union-attr]
+        async with aclosing(await signed_in_browser(app, "learner")) as browser:
+            source = await browser.get("/en/courses/course/one.md")
+            notebook = await browser.get("/en/courses/course/one.ipynb")
+            told.append((source.headers["etag"], notebook.text))
+    assert told[0] == told[1]
+
+
 async def test_the_lesson_and_its_downloads_show_what_learners_are_to_do(app: FastAPI, settings: Settings) -> None:
     write_exercise_lesson(settings.lessons_dir)
     CATALOG.get(app).reload()
