@@ -1,6 +1,6 @@
 """What the benchmarks of the runner share: a supervisor of their own, a plain Jupyter kernel as its peer, and a table.
 
-Each benchmark measures both in one run. The machine may have other work: wall-clock times stand beside the CPU time
+Each benchmark measures both in one run. The machine may have other work: wall-clock times are next to the CPU time
 of the processes concerned, and the load is printed.
 """
 

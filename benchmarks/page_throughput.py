@@ -90,7 +90,7 @@ async def plain_text() -> PlainTextResponse:
 
 @peers.get("/jinja")
 async def bare_jinja() -> HTMLResponse:
-    """A page of 10 kB that Jinja renders anew, without a database."""
+    """A page of 10 kB that Jinja renders each time, without a database."""
     return HTMLResponse(_bare.render(_WORDS))
 
 
@@ -286,7 +286,7 @@ def report(names: list[str], found: list[list[float]], much: str) -> None:
         print(f"{name:22}{with_little:8.0f}{with_much:8.0f}{goal:>8}   ratio: {with_little / with_much:.2f}")
     pages = dict(zip(names, small, strict=True))
     print(f"ratio: {pages['page, anyone'] / plain:.2f} (page for anyone to plain text)")
-    print(f"ratio: {pages['opening, signed in'] / jinja:.2f} (opening of who is signed in to bare Jinja)")
+    print(f"ratio: {pages['opening, signed in'] / jinja:.2f} (opening when signed in, to bare Jinja)")
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ _SAYINGS = (
     "On my machine the first step takes much longer than the others. Is that the tracing of `tf.function`?",
     "This helped, thank you. I had `drop_remainder` left out, so the last batch had another shape.",
     "The same here:\n\n```python\nwith strategy.scope():\n    model = make_model()\n```\n\nWithout the scope it fails.",
-    "What happens to the variables when a worker goes away?\n\n* Are they read from the checkpoint?\n* Or sent anew?",
+    "What happens to the variables when a worker goes away?\n\n* Are they read from the checkpoint?\n* Or sent again?",
     "같은 결과가 나옵니다. 복제본 수를 바꾸면 배치 크기도 바꿔야 하나요?",
     "这里的学习率要不要跟着副本数一起变？",
     "> each replica sees its own part of the batch\n\nSo the order of the examples is not the same as on one device.",
