@@ -67,7 +67,7 @@ class Work(Protocol):
 
     @property
     def tree(self) -> ast.Module:
-        """The same, parsed. IPython's magics are blank lines in it."""
+        """The same, parsed. Lines of IPython's magics are ``pass`` in it."""
 
     @property
     def output(self) -> str:

@@ -33,7 +33,7 @@ _LONGEST_DETAIL = 8000
 _LONGEST_TEXT = 3000
 _LONGEST_KEY = 100
 _MOST_VALUES = 20
-_MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)
+_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 
 _requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 _answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -148,7 +148,7 @@ class JudgedWork:
     @cached_property
     def tree(self) -> ast.Module:
         try:
-            return ast.parse(_MAGIC.sub("pass", self.source))
+            return ast.parse(_MAGIC.sub(r"\1pass", self.source))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             values = {"error": type(e).__name__, "text": str(e)}
             raise SubmissionFailed("error", messages.RAISED, values) from None

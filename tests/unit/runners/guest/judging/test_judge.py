@@ -1,0 +1,117 @@
+"""The judge is stepped from outside, and reads answers that may be anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runners.checks.plain_data import encode
+from runners.guest.judging import judge
+from runners.guest.reporting import publisher
+from runners.wire import check_messages as messages
+from runners.wire.judging import JudgeStep
+from runners.wire.reports import ANSWER
+
+CHECKS = """
+from runners.checks import check, equal
+@check("task", "first")
+def first(work):
+    equal(work.call("f", 1), 2)
+@check("task", "second")
+def second(work):
+    equal(work.output, "hello")
+@check("other", "of another exercise")
+def third(work): pass
+"""
+
+
+class Steps:
+    """What the judge says, step by step."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def take(self, kind: str, content: dict[str, Any], lane: str | None) -> None:
+        self.texts.append(content["data"][ANSWER])
+
+    def begin(self, checks: str = CHECKS, **more: Any) -> JudgeStep:
+        task = {"exercise": "task", "checks": checks, "source": "x = 1", "output": "hello", "seed": 7}
+        judge.begin(json.dumps(task | more))
+        return JudgeStep.model_validate_json(self.texts[-1])
+
+    def resume(self, **answer: Any) -> JudgeStep:
+        judge.resume(json.dumps({"outcome": "ok", "seconds": 5, "answers": [], **answer}))
+        return JudgeStep.model_validate_json(self.texts[-1])
+
+
+@pytest.fixture
+def steps() -> Iterator[Steps]:
+    steps = Steps()
+    publisher.set_sink(steps.take)
+    yield steps
+    publisher.set_sink(None)
+
+
+def test_each_question_ends_a_step_and_results_come_with_the_next(steps: Steps) -> None:
+    step = steps.begin()
+    assert step.names == ("first", "second")
+    assert step.request
+    assert (step.request.sandbox, json.loads(step.request.do)["name"]) == ("submission", "f")
+    step = steps.resume(answers=[json.dumps({"value": encode(2)})])
+    assert [(result.name, result.outcome) for result in step.results] == [("first", "passed"), ("second", "passed")]
+    assert step.request is None
+
+
+def test_nothing_runs_for_a_submission_that_was_not_reached(steps: Steps) -> None:
+    step = steps.begin(reached=False)
+    assert [result.outcome for result in step.results] == ["not-reached", "not-reached"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "message"),
+    [
+        ({"answers": [json.dumps({"value": encode(3)})]}, "failed", messages.DIFFERENT),
+        ({"answers": ["nonsense"]}, "error", messages.NOT_PLAIN),
+        ({"answers": ["[" * 9999]}, "error", messages.NOT_PLAIN),
+        ({"answers": [json.dumps({"value": "[" * 9999})]}, "error", messages.NOT_PLAIN),
+        ({"answers": [json.dumps({"failed": "mine", "values": {}})]}, "error", messages.NOT_PLAIN),
+        ({"answers": [json.dumps({"failed": messages.NOT_DEFINED, "values": {"name": "f"}})]}, "error", "defines no"),
+        ({"answers": [None], "outcome": "memory"}, "error", messages.ENDED),
+        ({"answers": [None], "outcome": "output"}, "error", messages.PRINTED_TOO_MUCH),
+        ({"answers": [None], "outcome": "timeout"}, "too-slow", messages.TOO_SLOW),
+        ({"outcome": "not-reached"}, "not-reached", messages.NOT_REACHED),
+        ({"fault": "the reference ended"}, "fault", messages.FAULT),
+    ],
+)
+def test_every_answer_has_an_outcome(steps: Steps, answer: dict[str, Any], outcome: str, message: str) -> None:
+    steps.begin()
+    step = steps.resume(**answer)
+    assert step.results[0].outcome == outcome
+    assert message in step.results[0].message
+
+
+def test_texts_of_a_submission_are_made_presentable_and_short(steps: Steps) -> None:
+    steps.begin()
+    long = {"error": "x" * 1_000_000, "text": "\ud800\0", **{str(n): "y" for n in range(1000)}}
+    step = steps.resume(answers=[json.dumps({"failed": messages.RAISED, "values": long})])
+    values = step.results[0].values
+    assert len(values) <= 20
+    assert len(values["error"]) < 4000
+    assert values["text"] == "?␀"
+
+
+@pytest.mark.parametrize(
+    ("checks", "why"), [("def", "SyntaxError"), ("1/0", "ZeroDivisionError"), ("x = 1", "has no check of task")]
+)
+def test_broken_checks_are_a_fault_with_the_reason(steps: Steps, checks: str, why: str) -> None:
+    assert why in steps.begin(checks).fault
+
+
+def test_a_submission_that_cannot_be_parsed_is_its_own_error(steps: Steps) -> None:
+    checks = 'from runners.checks import check\n@check("task", "a")\ndef a(work): work.tree'
+    step = steps.begin(checks, source="(" * 500 + ")" * 500)
+    assert [(result.outcome, result.message) for result in step.results] == [("error", messages.RAISED)]
+    assert steps.begin(checks, source="%matplotlib inline\n!ls\nif True:\n    %time 1").results[0].outcome == "passed"
