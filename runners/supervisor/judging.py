@@ -94,7 +94,7 @@ class JudgementBench:
         self._opening: set[asyncio.Task[Any]] = set()
         self._submissions: dict[int, JudgingSandbox] = {}
         self._references: dict[str, asyncio.Task[JudgingSandbox]] = {}
-        self._graphs: asyncio.Task[JudgingSandbox] | None = None
+        self._graphs: JudgingSandbox | None = None
 
     async def judge(self) -> Outcome:
         """Judge, to the last event of the run."""
@@ -189,8 +189,7 @@ class JudgementBench:
                 case "reference":
                     sandbox = await self._reference(request.topology or self._topology)
                 case "graph":
-                    self._graphs = self._graphs or self._begin(self._open(self._topology))
-                    sandbox = await self._graphs
+                    sandbox = await self._graph_sandbox()
             return await self._ask(sandbox, request, self._unseen())
         except JudgementFault as e:
             return json.dumps({"fault": str(e)})
@@ -198,8 +197,8 @@ class JudgementBench:
     async def _ask(self, sandbox: JudgingSandbox, request: JudgeRequest, log: RunLog) -> str:
         seconds = self._judgement.seconds
         answered = await sandbox.ask(Question(line("submission.answer", request.do), seconds), log, self._limits)
-        if not sandbox.usable and log is not self._run:
-            raise JudgementFault(f"the {request.sandbox} ended {answered.verdict.outcome}")
+        if request.sandbox == "reference" and not sandbox.usable:
+            raise JudgementFault(f"the reference ended {answered.verdict.outcome}")
         self._note_peak(answered)
         return as_answer(answered, seconds)
 
@@ -265,6 +264,12 @@ class JudgementBench:
                 raise JudgementFault(f"a check asked for more than {_MOST_REFERENCES} machines of the reference")
             self._references[known] = self._begin(self._open_reference(known))
         return await self._references[known]
+
+    async def _graph_sandbox(self) -> JudgingSandbox:
+        """A sandbox for graphs that the submission has handed in: they may end it."""
+        if self._graphs is None or not self._graphs.usable:
+            self._graphs = await self._open(self._topology)
+        return self._graphs
 
     async def _open_reference(self, topology: str) -> JudgingSandbox:
         sandbox = await self._open(topology)

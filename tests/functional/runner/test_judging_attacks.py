@@ -191,7 +191,10 @@ async def test_a_function_that_ignores_interrupts_is_ended(client: RunnerClient)
     assert [check.outcome for check in told.checks] == ["too-slow"]
 
 
-async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(client: RunnerClient) -> None:
+@pytest.mark.parametrize("planted", [False, True], ids=["as it is", "planted, to be found"])
+async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(
+    client: RunnerClient, planted: bool
+) -> None:
     """Search files, all of the process's memory, its stack, its environment, and the other processes."""
     code = """
         import inspect, re
@@ -222,9 +225,10 @@ async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(
             print("looked", flush=True)
             return 1.0
     """
-    told = await replace(UNSEEN, seconds=50).judge(client, code)
+    needs = (*UNSEEN.needs, f"found = '{SECRET}'") if planted else UNSEEN.needs
+    told = await replace(UNSEEN, seconds=50, needs=needs).judge(client, code)
     assert "looked" in told.text, told
-    assert "FOUND" not in told.text
+    assert ("FOUND in " in told.text) == planted
 
 
 async def test_after_all_that_the_node_judges_as_before(node: RealSupervisor, client: RunnerClient) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from runners.wire.client import RunnerClient
 from tests.functional.runner.judged import Exercise
 
@@ -142,6 +144,33 @@ async def test_a_graph_is_counted_and_run_outside_the_submissions_sandbox(client
     twice = GRAPH.solution.replace("x * weights", "x * weights * tf.ones(2) * tf.constant([0.5, 2.0])")
     told = await GRAPH.judge(client, twice)
     assert (told.verdict, told.checks[0].outcome) == ("failed", "failed")
+
+
+@pytest.mark.parametrize(
+    ("exported", "outcome"),
+    [
+        ("{'graph': b'garbage' * 99, 'inputs': [], 'captures': {}, 'outputs': []}", "error"),
+        ("{'graph': b'', 'inputs': [], 'captures': {}, 'outputs': ['x:0']}", "error"),
+        ("{'ops': {'Mul': 1}, 'nbytes': 1, 'result': 0.0}", "error"),
+        ("real(tf.function(lambda x: tf.reduce_sum(x * 1.0)), args)", "failed"),
+        (
+            "real(tf.function(lambda x: x * tf.py_function(lambda: __import__('os')._exit(1), [], tf.float32)), args)",
+            "error",
+        ),
+    ],
+    ids=["garbage", "empty", "claimed counts", "another function", "Python in a graph"],
+)
+async def test_a_graph_that_is_none_or_does_harm_is_an_error_of_the_submission(
+    client: RunnerClient, exported: str, outcome: str
+) -> None:
+    code = f"""
+        import runners.guest.judging.graphs as graphs
+        real = graphs.export
+        graphs.export = lambda function, args: {exported}
+        def product(x): return tf.reduce_sum(x * weights)
+    """
+    told = await GRAPH.judge(client, code)
+    assert [(check.outcome, told.verdict) for check in told.checks] == [(outcome, "failed")], told.checks
 
 
 async def test_a_function_without_a_graph_is_an_error(client: RunnerClient) -> None:
