@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from app.exercises.errors import ChoiceMissing, InvalidGuess, OrderIncomplete
 from app.lessons.model import Prediction
 
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_DIGITS = r"\d{1,40}+"
+_NUMBER = re.compile(
+    rf"[-+]?(?:{_DIGITS}(?:_{_DIGITS}){{0,6}}+(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?{_DIGITS})?"
+)
+"""Learners choose the text that is searched: possessive and bounded repetitions keep the search time linear."""
 _RELATIVE_SLACK = 1e-9
 """Tolerance for rounding in the printed output."""
 
@@ -82,7 +86,7 @@ def result_of_run(prediction: Prediction, printed: str) -> Result | None:
         number = prediction.answer
     else:
         pattern = re.escape(prediction.source).replace(re.escape("{number}"), f"({_NUMBER.pattern})")
-        found = re.search(pattern, printed)
+        found = re.search(pattern if pattern[0] != "(" else rf"(?<!\d){pattern}", printed)
         number = float(found[1]) if found else None
     if number is None or not math.isfinite(number):
         return None

@@ -101,7 +101,17 @@ class DiffLine:
 
 
 def diff_lines(theirs: str, solution: str) -> list[DiffLine]:
-    """A line-by-line diff from the learner's code to the solution."""
-    kinds = {" ": "same", "+": "added", "-": "removed"}
-    compared = difflib.ndiff(theirs.rstrip().splitlines(), solution.rstrip().splitlines())
-    return [DiffLine(kinds[line[0]], line[2:]) for line in compared if line[0] in kinds]
+    """A line-by-line diff from the learner's code to the solution.
+
+    Lines are compared only for equality: ``difflib.ndiff`` also compares the characters of all pairs of lines, which
+    takes seconds for the longest code that a learner can submit.
+    """
+    mine, right = theirs.rstrip().splitlines(), solution.rstrip().splitlines()
+    lines: list[DiffLine] = []
+    for tag, begin, end, right_begin, right_end in difflib.SequenceMatcher(None, mine, right, False).get_opcodes():
+        if tag == "equal":
+            lines += [DiffLine("same", text) for text in mine[begin:end]]
+            continue
+        lines += [DiffLine("removed", text) for text in mine[begin:end]]
+        lines += [DiffLine("added", text) for text in right[right_begin:right_end]]
+    return lines

@@ -38,7 +38,9 @@ def test_a_number_is_read_as_it_is_meant(typed: str, read: str) -> None:
     assert read_number(typed) == read
 
 
-@pytest.mark.parametrize("typed", ["", "x", "nan", "inf", "1e999", "1,5", "1 2", "0x10", "1_", "9" * 60, "１６px"])
+@pytest.mark.parametrize(
+    "typed", ["", "x", "nan", "inf", "1e999", "1,5", "1 2", "0x10", "1_", "1__2", "9" * 60, "１６px"]
+)
 def test_what_is_no_number_is_refused(typed: str) -> None:
     with pytest.raises(InvalidInput):
         read_number(typed)
@@ -65,6 +67,30 @@ def test_the_result_is_read_from_what_the_run_printed() -> None:
     assert result_of_run(PREDICTION, "replica 0 sees 16 of them\n") == Result("16")
     assert result_of_run(PREDICTION, "replica 0 sees none of them\n") is None
     assert result_of_run(replace(PREDICTION, source="(loss) {number}"), "(loss) 1.5e-3") == Result("0.0015")
+
+
+@pytest.mark.parametrize(
+    "printed", ["1" * 100_000, "1_" * 50_000, "1." * 50_000, "1e" * 50_000, "-" * 100_000, "sees 1__6", "²²"]
+)
+@pytest.mark.parametrize("source", ["sees {number} of them", "{number} of them"])
+def test_a_printed_text_that_only_resembles_the_result_is_searched_in_linear_time(source: str, printed: str) -> None:
+    """A pattern that backtracks needs minutes for 1,500 digits, in the process that serves all learners."""
+    assert result_of_run(replace(PREDICTION, source=source), f"sees {printed}") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "printed", "value"),
+    [
+        ("{number} images", "v2: 1_024 images", "1024"),
+        ("took {number}. Done", "took 16. Done", "16"),
+        ("layer2{number}", "layer27", "7"),
+        ("x={number}s", "x=-1.5e-3s", "-0.0015"),
+    ],
+)
+def test_a_number_is_found_in_any_notation(source: str, printed: str, value: str) -> None:
+    result = result_of_run(replace(PREDICTION, source=source), printed)
+    assert result is not None
+    assert result.value == value
 
 
 def test_a_number_that_the_lesson_names_needs_no_output() -> None:
