@@ -39,6 +39,17 @@ def test_the_course_has_its_lessons() -> None:
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_learners_get_no_marks_and_no_answers(lesson: Lesson) -> None:
+    for words in ("BEGIN SOLUTION", "END SOLUTION", "{solution}", "- [x]", ":answer:", ":from:"):
+        assert words not in lesson.source
+        assert not [cell.name for cell in lesson.cells if words in cell.code]
+    for cell in lesson.exercises:
+        assert cell.exercise is not None
+        assert cell.code != cell.exercise.solution
+        assert cell.exercise.solution not in lesson.source
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_jupytext_finds_the_same_cells(lesson: Lesson) -> None:
     found = _jupytext_cells(lesson.source)
 
