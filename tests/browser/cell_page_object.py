@@ -5,6 +5,18 @@ from __future__ import annotations
 from playwright.async_api import Locator, Page, expect
 
 
+async def skip_predictions(page: Page) -> None:
+    """Answer every prediction of the lesson that is open, so that its cells run when they are asked to."""
+    await page.evaluate(
+        """async () => {
+            for (const form of document.querySelectorAll(".prediction form"))
+                await fetch(form.getAttribute("hx-post"), {method: "POST", body: new URLSearchParams({skip: "yes"})});
+        }"""
+    )
+    await page.reload()
+    await expect(page.locator(".prediction[data-state=open]")).to_have_count(0)
+
+
 class CellPageObject:
     """One cell."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, assert_fits, assert_readable_in_both_themes
-from tests.browser.cell_page_object import CellPageObject
+from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 from tests.browser.network_control import wait_for_requests
@@ -180,6 +180,7 @@ async def test_a_learner_picks_another_version_of_keras(chromium: Browser, netwo
 
 async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
+    await skip_predictions(page)
     first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write("kept = 41")
     await second.write("print(kept + 1)")

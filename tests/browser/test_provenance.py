@@ -7,7 +7,7 @@ from playwright.async_api import Route, expect
 from app.db import Database
 from app.runs.pruning import DeletionReason, prune_output
 from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_readable_in_both_themes
-from tests.browser.cell_page_object import CellPageObject
+from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 from tests.browser.site import Site
@@ -138,6 +138,7 @@ async def test_another_machine_is_named(hall: VisitorFactory) -> None:
 
 async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
+    await skip_predictions(page)
     first, second = Result(page, "strategy"), Result(page, "components")
     await first.has_run("x = 1")
     await second.has_run("print(x)")

@@ -7,7 +7,7 @@ import asyncio
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, take_picture
-from tests.browser.cell_page_object import CellPageObject
+from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import Visitor, VisitorFactory
 from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
@@ -148,6 +148,7 @@ async def test_a_second_tab_sees_the_same_run(hall: VisitorFactory) -> None:
 
 async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
+    await skip_predictions(page)
     first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write(counting(600, 0.1))
     await second.write("print('after')")
@@ -165,6 +166,7 @@ async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_i
 
 async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
+    await skip_predictions(page)
     cells = [CellPageObject(page, name) for name in ("strategy", "components", "assign", "model", "relatives")]
     for i, cell in enumerate(cells):
         await cell.write(f"order = {'order + ' if i else ''}[{i}]\nprint(order)")
@@ -215,6 +217,7 @@ async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hal
 
 async def test_run_all_runs_in_order_and_ends_at_an_error(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
+    await skip_predictions(page)
     first, second, third = (CellPageObject(page, name) for name in ("strategy", "components", "assign"))
     await first.write("print('one')")
     await second.write("1 / 0")
@@ -249,6 +252,8 @@ async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: V
     for visitor in (ada, bob):
         visitor.tolerated.append("status of 503")
     page, bobs = await ada.open(LESSON), await bob.open(LESSON)
+    await skip_predictions(page)
+    await skip_predictions(bobs)
     cell, given_up, other = (CellPageObject(page, name) for name in ("strategy", "components", "assign"))
     await cell.write(counting(600, 0.1))
     await cell.run()

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.browser.accessibility import PHONE, assert_readable_in_both_themes, take_picture
-from tests.browser.cell_page_object import CellPageObject
+from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
@@ -81,6 +81,7 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
 
 async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory) -> None:
     page = await (await crowd.admit()).open(LESSON.format("en"))
+    await skip_predictions(page)
     first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write("x = 1")
     await first.run()

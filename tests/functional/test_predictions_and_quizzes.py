@@ -226,7 +226,7 @@ async def test_the_end_of_a_lesson_says_what_is_left_to_do(client: httpx.AsyncCl
         assert words in end
     assert 'href="#cell-double"' in end
     assert 'href="#prediction-how-many"' in end
-    assert "Not read to the end yet" not in end
+    assert '<li data-done="no" data-end-mark>' not in end, "reading is not what completes this lesson"
 
 
 async def test_the_outline_counts_exercises(
