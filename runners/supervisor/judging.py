@@ -252,8 +252,8 @@ class JudgementBench:
         """Machines that the solution will probably be asked on: it starts beside the submission, not after it."""
         if not _REFERENCE.search(self._judgement.checks):
             return []
-        named = {_parsed(found) for found in _TOPOLOGY.findall(self._judgement.checks)}
-        return list({topology for topology in named if topology} or {self._topology})[:1]
+        named = map(_parsed, _TOPOLOGY.findall(self._judgement.checks))
+        return [next(filter(None, named), self._topology)]
 
     async def _reference(self, topology: str) -> JudgingSandbox:
         known = _parsed(topology)
