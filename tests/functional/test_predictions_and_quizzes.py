@@ -195,7 +195,7 @@ async def test_what_the_lesson_does_not_ask_cannot_be_answered(client: httpx.Asy
 # --- the lesson -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_lesson_is_complete_once_its_exercises_are_passed_and_its_questions_answered(
+async def test_passing_its_exercises_and_answering_its_questions_completes_a_lesson(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     await client.post(QUIZ_URL, data={"choice": "1"})

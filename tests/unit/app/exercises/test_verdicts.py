@@ -25,7 +25,7 @@ def test_a_submission_passes_if_every_check_does_and_the_run_ended_well() -> Non
 
 
 @pytest.mark.parametrize("outcome", ["failed", "error", "not-reached", "too-slow"])
-def test_one_check_that_does_not_pass_fails_the_submission_and_keeps_the_worth_of_the_other(outcome: str) -> None:
+def test_a_check_that_does_not_pass_fails_the_submission_but_not_the_other_check(outcome: str) -> None:
     judged = decide(EXPECTED, [said("a"), said("b", outcome)], Outcome.ok)
 
     assert judged.verdict is Verdict.failed

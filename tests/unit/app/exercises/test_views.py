@@ -14,7 +14,7 @@ def test_a_diff_leads_from_the_learners_code_to_the_solution() -> None:
     ]
 
 
-def test_the_longest_code_that_resembles_the_solution_everywhere_is_compared_in_linear_time() -> None:
+def test_long_code_that_resembles_the_solution_is_compared_in_linear_time() -> None:
     """``difflib.ndiff`` compares the characters of all pairs of lines, in the process that serves all learners."""
     solution = "\n".join(f"    value_{number} = compute(alpha, beta, {number})" for number in range(40))
     mine = "\n".join(f"    value_{number} = compute(alpha, bet, {number})" for number in range(2400))
