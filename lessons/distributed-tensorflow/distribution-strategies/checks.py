@@ -20,7 +20,11 @@ def labelled_points(work: Work, count: int) -> tuple[np.ndarray, np.ndarray]:
 def loss_of(weights: object, points: np.ndarray, labels: np.ndarray) -> float:
     """The mean cross-entropy of the lesson's network, computed here from its weights."""
     shapes = [(2, 32), (32,), (32, 2), (2,)]
-    if not isinstance(weights, list) or [np.shape(weight) for weight in weights] != shapes:
+    if (
+        not isinstance(weights, list)
+        or not all(isinstance(weight, np.ndarray) and weight.dtype.kind == "f" for weight in weights)
+        or [weight.shape for weight in weights] != shapes
+    ):
         fail("train_everywhere has to return the weights of the model that build_model makes.")
     kernel, bias, last_kernel, last_bias = (np.asarray(weight, "float64") for weight in weights)
     logits = np.maximum(points @ kernel + bias, 0.0) @ last_kernel + last_bias

@@ -21,7 +21,11 @@ def run_hidden_epochs(work: Work) -> tuple[np.ndarray, int, list[list[np.ndarray
         fail("run_epochs has to return the batches of each epoch.")
     for batches in epochs:
         if not isinstance(batches, (list, tuple)) or any(
-            not isinstance(batch, np.ndarray) or batch.ndim != 1 or batch.dtype.kind not in "if" for batch in batches
+            not isinstance(batch, np.ndarray)
+            or batch.ndim != 1
+            or batch.dtype.kind not in "if"
+            or not np.isfinite(batch).all()
+            for batch in batches
         ):
             fail("Each epoch has to be a list of batches, and each batch an array of numbers.")
     return numbers, size, [list(batches) for batches in epochs], calls

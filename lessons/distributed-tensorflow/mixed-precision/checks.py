@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runners.checks import Work, check, close, equal
+from runners.checks import Work, check, close, equal, fail
 
 
 def hidden_gradients(rng, size_of_largest):
@@ -17,7 +17,7 @@ def hidden_gradients(rng, size_of_largest):
     return [(array / 1.5 * size_of_largest).astype("float32") for array in arrays]
 
 
-def compare_scale(work, exponent):
+def compare_scale(work: Work, exponent: int) -> None:
     largest = float(work.rng.uniform(1.1, 1.9) * 2.0**exponent)
     gradients = hidden_gradients(work.rng, largest)
     want = 2.0 ** np.floor(np.log2(65504 / largest))
@@ -29,8 +29,8 @@ def compare_scale(work, exponent):
     }
     if signed > 0:
         mistakes["Negative gradients overflow, too."] = 2.0 ** np.floor(np.log2(65504 / signed))
-    got = float(work.call("largest_scale", gradients))
-    equal(got, float(want), mistakes={text: float(value) for text, value in mistakes.items() if value != want})
+    got = work.call("largest_scale", gradients)
+    close(got, float(want), rtol=1e-9, atol=0.0, mistakes={text: float(value) for text, value in mistakes.items()})
 
 
 @check(
@@ -57,6 +57,19 @@ def hidden_shares(work: Work) -> None:
     return [work.rng.uniform(1e-4, 4e-4, size=size).astype("float16") for _ in range(2)], scale
 
 
+def agreed(work: Work, shares: list[np.ndarray], scale: float) -> tuple[list[np.ndarray], list[bool]]:
+    """The sum and the verdict of each replica."""
+    result = work.call("agree", shares, scale)
+    if not isinstance(result, (list, tuple)) or len(result) != 2:
+        fail("agree has to return two things: the sums and the verdicts.")
+    sums, verdicts = result
+    if not isinstance(sums, list) or len(sums) != 2 or not all(isinstance(total, np.ndarray) for total in sums):
+        fail("There has to be a sum from each of the two replicas.")
+    if not isinstance(verdicts, list) or len(verdicts) != 2 or not all(type(one) is bool for one in verdicts):
+        fail("There has to be a verdict from each of the two replicas.")
+    return sums, verdicts
+
+
 @check(
     "one-verdict",
     "Finite gradients are unscaled and added up",
@@ -65,14 +78,15 @@ def hidden_shares(work: Work) -> None:
 )
 def finite(work: Work) -> None:
     shares, scale = hidden_shares(work)
-    sums, verdicts = work.call("agree", shares, scale)
-    equal(list(verdicts), [True, True])
+    sums, verdicts = agreed(work, shares, scale)
+    equal(verdicts, [True, True], mistakes={"All gradients are finite, but the step does not count.": [False, False]})
     want = (shares[0].astype("float32") + shares[1].astype("float32")) / np.float32(scale)
     halves = [(share / np.float16(scale)).astype("float32") for share in shares]
     for index, got in enumerate(sums):
+        equal(str(got.dtype), "float32", mistakes={"The sum is in float16.": "float16"})
         # Compared after multiplying with the scale: a tolerance needs numbers near 1.
         close(
-            np.asarray(got) * scale * 1e4,
+            got * scale * 1e4,
             want * scale * 1e4,
             mistakes={
                 "The division happens in float16, and small gradients become zero.": (halves[0] + halves[1])
@@ -83,7 +97,6 @@ def finite(work: Work) -> None:
                 "The gradients are averaged, not added up.": want / 2 * scale * 1e4,
             },
         )
-        equal(str(np.asarray(got).dtype), "float32", mistakes={"The sum is in float16.": "float16"})
 
 
 @check(
@@ -99,9 +112,9 @@ def overflow(work: Work) -> None:
     for bad in (np.inf, -np.inf, np.nan):
         shares, scale = hidden_shares(work)
         shares[int(work.rng.integers(2))][int(work.rng.integers(3))] = bad
-        sums, verdicts = work.call("agree", shares, scale)
+        sums, verdicts = agreed(work, shares, scale)
         equal(
-            sorted(bool(verdict) for verdict in verdicts),
+            sorted(verdicts),
             [False, False],
             mistakes={
                 "The replica without an overflow says that the step counts: the two have not agreed.": [False, True],
@@ -109,8 +122,5 @@ def overflow(work: Work) -> None:
             },
         )
         for got in sums:
-            equal(
-                bool(np.any(got)),
-                False,
-                mistakes={"A step that does not count has to return zeros on every replica.": True},
-            )
+            if got.dtype.kind != "f" or np.any(got != 0):
+                fail("A step that does not count has to return zeros on every replica.")

@@ -86,7 +86,9 @@ def compare_means(work: Work, sizes: list[int]) -> None:
     parts = [work.rng.normal(3.0, 2.0, size=size).astype("float32") for size in sizes]
     mean = np.float32(np.concatenate(parts).mean())
     got = work.per_task("mean_of_all", parts)
-    for own, result in zip(parts, got, strict=False):
+    if len(got) != len(parts):
+        fail("There has to be a result from each worker.")
+    for own, result in zip(parts, got, strict=True):
         close(
             result,
             mean,

@@ -14,11 +14,9 @@ def hidden_sizes(work: Work) -> tuple[int, int]:
 
 def batch_of(work: Work, step: int, count: int, size: int) -> list[int]:
     batch = work.call("batch_of", step, count, size)
-    if (
-        not isinstance(batch, (list, np.ndarray))
-        or np.shape(batch) != (size,)
-        or np.asarray(batch).dtype.kind not in "iu"
-    ):
+    if isinstance(batch, list) and all(type(number) is int for number in batch):
+        batch = np.array(batch, dtype=object)
+    if not isinstance(batch, np.ndarray) or batch.shape != (size,) or batch.dtype.kind not in "iuO":
         fail("batch_of has to return {size} whole numbers.", size=size)
     return [int(number) for number in np.asarray(batch)]
 
