@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,6 +23,7 @@ from app.runs.models import Run, RunEvent
 from runners.wire import check_messages
 from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, FinishedEvent, Outcome, TextEvent
 
+_PLACE = re.compile(r'^  File "[^"\n]*", line \d+', re.MULTILINE)
 MAX_SUBJECT_LENGTH = 320
 """The maximum length of a subject in the ledger."""
 
@@ -42,7 +44,8 @@ class ExerciseRecorder:
         with i18n.use_language(run.language):
             message = words.get(event.message) or check_sentence(event.message)
         if event.outcome == FAULT:
-            key = hashlib.sha256(f"{run.lesson}\n{run.cell}\n{event.name}\n{event.detail}".encode()).hexdigest()
+            where = "\n".join((run.lesson, run.cell, event.name, *_places(event.detail)))
+            key = hashlib.sha256(where.encode()).hexdigest()
             text = f"The check “{event.name}” failed on its own.\n\n{event.detail}"
             await record_check_failure(session, run.lesson, run.cell, text, key)
             with i18n.use_language(run.language):
@@ -83,9 +86,10 @@ class ExerciseRecorder:
     async def _settle_predictions(self, session: AsyncSession, run: Run) -> None:
         """Store the run's result with the guesses that wait for it."""
         lesson = self._lesson(run.lesson, run.language)
-        asked = [one for one in lesson.predictions if one.cell == run.cell] if lesson is not None else []
-        if not asked:
+        cell = lesson.cell(run.cell) if lesson is not None else None
+        if lesson is None or cell is None:
             return
+        asked = [one for one in lesson.predictions if one.cell == run.cell]
         printed: str | None = None
         for prediction in asked:
             answer = await session.get(PredictionAnswer, (run.learner_id, run.lesson, prediction.name))
@@ -94,18 +98,20 @@ class ExerciseRecorder:
             if printed is None:
                 texts = await _events(session, run.id, "text")
                 printed = "".join(event.text for event in texts if isinstance(event, TextEvent))
-            await self._settle(session, run, prediction, answer, printed)
+            await self._settle(session, run, cell.code, prediction, answer, printed)
 
     async def _settle(
-        self, session: AsyncSession, run: Run, prediction: Prediction, answer: PredictionAnswer, printed: str
+        self, session: AsyncSession, run: Run, code: str, prediction: Prediction, answer: PredictionAnswer, printed: str
     ) -> None:
+        """``code``: the lesson's own code of the cell. Changed code can print the guess, so it earns no foresight."""
         result = result_of_run(prediction, printed)
         if result is None:
             return
         answer.result = result.value
         answer.right = None if answer.guess is None else result.agrees(answer.guess)
         await session.flush()
-        if answer.right and not answer.informed and self._progress.counts(run.lesson):
+        unchanged = run.code.strip() == code.strip()
+        if answer.right and unchanged and not answer.informed and self._progress.counts(run.lesson):
             fact = LearningEvent("foresight", f"{run.lesson}#{prediction.name}")
             await self._progress.task_done(session, run.learner_id, run.lesson, f"cell-{run.cell}", [fact])
 
@@ -115,6 +121,15 @@ class ExerciseRecorder:
             return self._catalog.with_drafts.lesson(course, slug, language)
         except (CourseNotFound, LessonNotFound, LessonUnavailable):
             return None
+
+
+def _places(traceback: str) -> list[str]:
+    """The lines of code in a traceback, each once.
+
+    Only these tell failures apart: the error's text may contain what a submission returned, and would give each
+    submission a report of its own.
+    """
+    return sorted(set(_PLACE.findall(traceback)))
 
 
 async def _events(session: AsyncSession, run_id: str, kind: str) -> list[object]:

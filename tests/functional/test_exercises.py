@@ -307,6 +307,18 @@ async def test_a_check_that_fails_itself_costs_nothing_and_reaches_the_instructo
     assert "after 3 more failed tries" in panel
 
 
+async def test_submissions_cannot_fill_the_instructors_inbox(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    """The text of an error may come from a submission; where it happened does not."""
+    for line, returned in ((3, "one"), (3, "two"), (4, "three")):
+        detail = f'Traceback:\n  File "checks.py", line {line}, in check\n    got["a"]\nKeyError: {returned!r}'
+        await attempt(client, supervisor, (FACTOR, "fault"), detail=detail)
+
+    async with app.state.db.session() as session:
+        assert await session.scalar(select(func.count()).select_from(ProblemReport)) == 2
+
+
 async def test_another_exercise_waits_for_the_first(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor, app: FastAPI
 ) -> None:

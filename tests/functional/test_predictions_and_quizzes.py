@@ -44,8 +44,10 @@ async def guess(client: httpx.AsyncClient, number: str) -> str:
     return response.text
 
 
-async def run_cell(client: httpx.AsyncClient, supervisor: ScriptedSupervisor, *printed: str) -> None:
-    run = await press_run(client)
+async def run_cell(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, *printed: str, code: str = 'print("hello")'
+) -> None:
+    run = await press_run(client, code)
     scripted = await supervisor.run(run["id"])
     await supervisor.emit(scripted, kind="started")
     await supervisor.say(scripted, *printed)
@@ -144,6 +146,16 @@ async def test_others_are_shown_once_there_is_a_result_and_no_one_of_them_is_nam
 
     assert "What 3 other learners guessed" in shown
     assert "The run showed something else." in shown
+
+
+async def test_changed_code_that_prints_the_guess_is_not_foresight(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await guess(client, "7")
+    await run_cell(client, supervisor, "sees 7 of them", code='print("sees 7 of them")')
+
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+    assert await ledger(app, "foresight") == set()
 
 
 async def test_the_page_without_an_answer_says_nothing_of_others(
