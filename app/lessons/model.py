@@ -197,12 +197,22 @@ class Prediction:
         return tuple((key, self.choices[number]) for key, number in keys)
 
 
+_MAX_SHUFFLES = 100
+"""More than enough: each shuffle of two different steps has an even chance. Equal steps have only one order."""
+
+
 def shuffled_keys(prediction: str, steps: Sequence[str]) -> list[tuple[str, int]]:
-    """For each step a key and its position in the right order, sorted by the keys."""
-    digests = [hashlib.sha256(f"{prediction}\n{step}".encode()).hexdigest()[:12] for step in steps]
-    shuffled = sorted(zip(digests, range(len(steps)), strict=True))
-    in_order = [number for _, number in shuffled] == list(range(len(steps)))
-    return [*shuffled[1:], shuffled[0]] if in_order else shuffled
+    """For each step a key and its position in the right order, sorted by the keys; never in the right order.
+
+    The steps are always sorted by their keys: an exception would show that sorting them gives the right order.
+    """
+    for salt in range(_MAX_SHUFFLES):
+        texts = [f"{prediction}\n{step}" + f"\n{salt}" * bool(salt) for step in steps]
+        digests = [hashlib.sha256(text.encode()).hexdigest()[:12] for text in texts]
+        shuffled = sorted(zip(digests, range(len(steps)), strict=True))
+        if [number for _, number in shuffled] != list(range(len(steps))):
+            break
+    return shuffled
 
 
 Block = Prose | Cell | Quiz | Prediction

@@ -110,6 +110,18 @@ def test_the_steps_of_an_order_are_never_in_order(number: int) -> None:
         assert places != sorted(places)
 
 
+def test_an_order_that_is_sorted_by_its_keys_is_not_the_right_one() -> None:
+    """If only the steps that a shuffle left in place were moved, unsorted keys would give the right order away."""
+    from app.lessons.model import shuffled_keys
+
+    for number in range(20):
+        for steps in (["first", "second"], ["first", "second", "third"]):
+            shuffled = shuffled_keys(f"name-{number}", steps)
+            assert shuffled == sorted(shuffled)
+            assert [place for _, place in shuffled] != sorted(place for _, place in shuffled)
+    assert len(shuffled_keys("name", ["same", "same"])) == 2
+
+
 def test_several_right_choices_may_be_picked_together(folder: Path) -> None:
     write_lesson(folder, BODY.replace("- [ ] The number of replicas", "- [X] The number of replicas"), header=HEADER)
     assert lesson(folder).quizzes[0].several
