@@ -11,11 +11,12 @@ from pydantic import ValidationError
 
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
-from app.cli.lesson_runner import strip_control, traceback_tail
+from app.cli.lesson_runner import traceback_tail
 from app.cli.run import format_error, read_source
 from app.cli.submission_runner import JudgedSubmission, judge_submission
 from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
+from app.runs.printed_lines import strip_control
 from app.settings import Settings
 from runners.wire.client import RunnerError
 

@@ -8,30 +8,26 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from app.lessons.expectations import unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
 from app.lessons.questions import NUMBER_PLACEHOLDER
+from app.runs.printed_lines import printed_lines, strip_control
 from runners.wire.client import ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import (
-    DisplayEvent,
     ErrorEvent,
     Event,
     FinishedEvent,
-    NoticeEvent,
     Outcome,
     RunRequest,
     SessionSpec,
-    TextEvent,
 )
 
 _RETRY_DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _TRACEBACK_LINES = 12
-_CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""ANSI sequences, and any other control characters that affect a terminal."""
 _INVALID_IN_NAME = re.compile(r"[^a-z0-9]")
 """The characters of a topology that a session's name cannot have."""
 _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
@@ -102,29 +98,6 @@ def traceback_tail(error: ErrorEvent | None) -> Sequence[str]:
     frames = error.frames if error else []
     lines = "\n".join(strip_control(frame.text) for frame in frames).split("\n")
     return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
-
-
-def printed_lines(events: Iterable[Event]) -> tuple[str, ...]:
-    """The lines that a reader of these events sees: text, plain displays, notices and the errors' last lines. Pure."""
-    streams: dict[tuple[str, str | None], str] = {}
-    whole: list[str] = []
-    for event in events:
-        match event:
-            case TextEvent(stream=stream, lane=lane, text=text):
-                streams[stream, lane] = streams.get((stream, lane), "") + text
-            case DisplayEvent(data={"text/plain": str(text)}):
-                whole.append(text)
-            case NoticeEvent(text=text):
-                whole.append(text)
-            case ErrorEvent(name=name, value=value):
-                whole.append(f"{name}: {value}")
-    together = "\n".join((*streams.values(), *whole))
-    return tuple(strip_control(line).rstrip() for line in re.split(r"[\r\n]+", together))
-
-
-def strip_control(text: str) -> str:
-    """The text without colors and whatever else a terminal might obey."""
-    return _CONTROL_SEQUENCE.sub("", text)
 
 
 async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:

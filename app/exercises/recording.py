@@ -20,8 +20,9 @@ from app.lessons.model import Lesson, Prediction
 from app.progress.events import LearningEvent
 from app.progress.service import ProgressService
 from app.runs.models import Run, RunEvent
+from app.runs.printed_lines import printed_lines
 from runners.wire import check_messages
-from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, FinishedEvent, Outcome, TextEvent
+from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, Event, FinishedEvent, Outcome
 
 _PLACE = re.compile(r'^  File "[^"\n]*", line \d+', re.MULTILINE)
 MAX_SUBJECT_LENGTH = 320
@@ -64,7 +65,7 @@ class ExerciseRecorder:
     async def _judge(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
         submission = await session.get_one(Submission, run.id)
         events = [event for event in await _events(session, run.id, "check") if isinstance(event, CheckEvent)]
-        judged = decide(load_results(submission.results), events, end.outcome)
+        judged = decide(load_results(submission.results), events, end.outcome, end.limit)
         submission.verdict, submission.results = judged.verdict, dump_results(judged.results)
         await session.flush()
         if self._progress.counts(run.lesson) and (facts := self._facts(run, judged)):
@@ -96,8 +97,7 @@ class ExerciseRecorder:
             if answer is None or answer.result is not None or answer.answered_at > run.created_at:
                 continue
             if printed is None:
-                texts = await _events(session, run.id, "text")
-                printed = "".join(event.text for event in texts if isinstance(event, TextEvent))
+                printed = "\n".join(printed_lines(await _events(session, run.id, "text")))
             await self._settle(session, run, cell.code, prediction, answer, printed)
 
     async def _settle(
@@ -132,6 +132,6 @@ def _places(traceback: str) -> list[str]:
     return sorted(set(_PLACE.findall(traceback)))
 
 
-async def _events(session: AsyncSession, run_id: str, kind: str) -> list[object]:
+async def _events(session: AsyncSession, run_id: str, kind: str) -> list[Event]:
     payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.kind == kind).order_by(RunEvent.seq)
     return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads)]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Final
 
 from pydantic import TypeAdapter
 
 from app.exercises.models import Verdict
 from app.lessons.model import Exercise
 from runners.wire.check_messages import fill
-from runners.wire.protocol import CheckEvent, CheckOutcome, Outcome, submission_verdict
+from runners.wire.protocol import CheckEvent, CheckOutcome, Outcome, ReachedLimit, submission_verdict
 
-PENDING, PASSED, NOT_REACHED, FAULT = "pending", "passed", "not-reached", "fault"
+PENDING: Final = "pending"
+PASSED: Final = "passed"
+NOT_REACHED: Final = "not-reached"
+FAULT: Final = "fault"
 """Outcomes of a check that this package uses. ``pending``: there is no result yet."""
 
 
@@ -77,15 +80,21 @@ def with_events(expected: Sequence[CheckResult], events: Iterable[CheckEvent]) -
     return tuple(results.values())
 
 
-def decide(expected: Sequence[CheckResult], events: Iterable[CheckEvent], outcome: Outcome) -> Judged:
+def decide(
+    expected: Sequence[CheckResult], events: Iterable[CheckEvent], outcome: Outcome, limit: ReachedLimit | None = None
+) -> Judged:
     """The verdict on a submission whose run has ended with this outcome.
 
     A submission passes if the run ended ``ok`` and every expected check passed. What the learner did not cause is not
-    held against them: see ``submission_verdict``. If a run ended ``ok`` but omitted a check, that is a fault, too.
+    held against them: see ``submission_verdict``. If a run ended ``ok`` but omitted a check, that is a fault, too, and
+    a limit on what Lockstep stores (``limit``) loses the judgement.
     """
-    results = with_events(expected, events)
-    left_out = FAULT if outcome is Outcome.ok else NOT_REACHED
-    outcomes = [left_out if result.outcome == PENDING else result.outcome for result in results]
-    verdict = Verdict(submission_verdict(outcome, cast(list[CheckOutcome], outcomes)))
+    said = list(events)
+    results = with_events(expected, said)
+    outcomes: list[CheckOutcome] = [event.outcome for event in said]
+    if outcome is Outcome.ok and any(result.outcome == PENDING for result in results):
+        outcomes.append(FAULT)
+    stored = limit is not None and limit.name == "stored"
+    verdict = Verdict.lost if stored else Verdict(submission_verdict(outcome, outcomes))
     reached = (replace(one, outcome=NOT_REACHED) if one.outcome == PENDING else one for one in results)
     return Judged(verdict, tuple(reached))

@@ -47,9 +47,16 @@ class RunAwards:
             await self._try(session, run_id, hook.run_ended(session, run, end))
 
     async def _visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
-        for hook in self._hooks:
-            event = await hook.visible_check(session, run_id, event)
-        return event
+        """The event as its learner may see it. If that cannot be made, its traceback goes all the same."""
+        try:
+            async with session.begin_nested():
+                for hook in self._hooks:
+                    event = await hook.visible_check(session, run_id, event)
+        except SQLAlchemyError:
+            raise
+        except Exception:
+            _log.exception("a check could not be prepared for its learner", run=run_id)
+        return event.model_copy(update={"detail": ""})
 
     async def _try(self, session: AsyncSession, run_id: str, award: Awaitable[None]) -> None:
         try:
@@ -93,5 +100,5 @@ async def _notice_codes(session: AsyncSession, run_id: str) -> list[str]:
 
 
 async def _is_first_run(session: AsyncSession, learner_id: str, lesson: str, cell: str) -> bool:
-    runs = select(func.count()).where(Run.learner_id == learner_id, Run.lesson == lesson, Run.cell == cell)
-    return await session.scalar(runs) == 1
+    mine = (Run.learner_id == learner_id, Run.lesson == lesson, Run.cell == cell, Run.judgement.is_(False))
+    return await session.scalar(select(func.count()).where(*mine)) == 1

@@ -122,6 +122,13 @@ async def test_a_run_that_does_not_tell_leaves_the_guess_waiting(
     assert 'data-state="waiting"' in (await client.get(PREDICTION_URL)).text
 
 
+async def test_colors_do_not_hide_the_result(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
+    await guess(client, "16")
+    await run_cell(client, supervisor, "\x1b[1msees \x1b[31m16\x1b[0m of them")
+
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+
+
 async def test_who_has_run_the_cell_before_guesses_with_knowledge(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:

@@ -25,6 +25,8 @@ export class Exercise {
   private readonly outputBox: HTMLElement;
   private run: Run | null = null;
   private pending: AbortController | null = null;
+  /** The id of the place whose button was pressed last: that button may be gone afterward. */
+  private pressed = "";
   private readonly panel: string;
 
   constructor(
@@ -43,7 +45,13 @@ export class Exercise {
       else if (action === "stop-check") void this.stop();
       else if (action === "use-try") this.useTry(event.target as Element);
     });
-    document.addEventListener("htmx:after:swap", () => void this.resume());
+    root.addEventListener("click", (event) => {
+      this.pressed = (event.target as Element).closest("button")?.closest(".hints, .solution-place")?.id ?? "";
+    });
+    document.addEventListener("htmx:after:swap", () => {
+      this.keepFocus();
+      void this.resume();
+    });
   }
 
   /** Submits the cell's code to be judged. During a judgement, only announces that it is running. */
@@ -104,6 +112,14 @@ export class Exercise {
       if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
       this.end(error.message, "bad");
     }
+  }
+
+  /** What a pressed button brought has the focus if the button is gone. */
+  private keepFocus(): void {
+    const place = this.pressed ? document.getElementById(this.pressed) : null;
+    if (!place || document.activeElement !== document.body) return;
+    this.pressed = "";
+    (place.querySelector<HTMLElement>(".solution") ?? place).focus();
   }
 
   private async stop(): Promise<void> {

@@ -20,6 +20,7 @@ export function setUpPredictions(cells: Cell[]): void {
     const cell = answered;
     if (!cell || !find(cell, "waiting")) return;
     answered = undefined;
+    if (document.activeElement === document.body) cell.root.querySelector<HTMLElement>("[data-action=run]")?.focus();
     cell.press();
   });
   document.addEventListener("lockstep:finished", (event) => {

@@ -11,12 +11,12 @@ from app.cli.lesson_runner import (
     cell_errors,
     error_line,
     prediction_errors,
-    printed_lines,
     runnable_cells,
     solved_code,
     traceback_tail,
 )
 from app.lessons.model import CellTag
+from app.runs.printed_lines import printed_lines
 from runners.wire.protocol import DisplayEvent, ErrorEvent, NoticeEvent, Outcome, TextEvent, TracebackFrame
 from tests.factories.lesson_source import CELL, render_body
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.exercises.models import Verdict
 from app.exercises.verdicts import CheckResult, decide, dump_results, load_results, with_events
-from runners.wire.protocol import CheckEvent, Outcome
+from runners.wire.protocol import CheckEvent, Outcome, ReachedLimit
 
 EXPECTED = (CheckResult("a", 10), CheckResult("b", 5))
 
@@ -85,3 +85,14 @@ def test_results_are_read_as_they_were_written() -> None:
     results = (CheckResult("a", 10, "failed", "한국어", "[1]", None),)
 
     assert load_results(dump_results(results)) == results
+
+
+def test_a_crash_with_a_fault_of_the_judge_is_no_failed_try() -> None:
+    assert decide(EXPECTED, [said("", "fault")], Outcome.crash).verdict is Verdict.fault
+    assert decide(EXPECTED, [said("a"), said("", "fault")], Outcome.timeout).verdict is Verdict.fault
+
+
+def test_a_limit_on_what_lockstep_stores_loses_the_judgement() -> None:
+    limit = ReachedLimit(name="stored", value=1, unit="bytes")
+
+    assert decide(EXPECTED, [said("a", "failed")], Outcome.output, limit).verdict is Verdict.lost
