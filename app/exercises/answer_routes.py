@@ -35,6 +35,9 @@ from app.web.rendering import render_fragment
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
+_PROGRESS_CHANGED = {"HX-Trigger": '{"lockstep:progress": {"target": "body"}}'}
+"""Makes the page request again what shows progress: the header and the end of the lesson."""
+
 
 @router.get(f"{LESSON_PATH}/work", name="lesson_work")
 async def show_work(
@@ -82,7 +85,9 @@ async def post_quiz_answer(
         error = e.localized_message()
     async with db.session() as session:
         answer = (await find_answers(session, learner, lesson)).get(name)
-    return render_fragment(request, "exercises/quiz.html", lesson=lesson, quiz=quiz, answer=answer, error=error)
+    response = render_fragment(request, "exercises/quiz.html", lesson=lesson, quiz=quiz, answer=answer, error=error)
+    response.headers.update({} if error else _PROGRESS_CHANGED)
+    return response
 
 
 @router.get(f"{LESSON_PATH}/predictions/{{name}}", name="prediction")
@@ -117,4 +122,6 @@ async def post_prediction(
     async with db.session() as session:
         guesses = await find_guesses(session, learner, lesson.key)
         view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
-    return render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error=error)
+    response = render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error=error)
+    response.headers.update({} if error else _PROGRESS_CHANGED)
+    return response
