@@ -93,7 +93,10 @@ class Work(Protocol):
         """Call a function on each worker of a cluster at once: one result for each, in the order of their numbers."""
 
     def graph(self, name: str, *args: PlainData) -> Graph:
-        """Trace a ``tf.function`` of the submission with these arguments, and examine the graph elsewhere."""
+        """Trace a ``tf.function`` of the submission, then count and run its graph with these arguments elsewhere.
+
+        The submission sees the shapes and the types of arrays, not their values, but all other arguments as they are.
+        """
 
     def reference(self, name: str, *args: PlainData, topology: str | None = None) -> PlainData:
         """Call the same function of the solution, in another sandbox.

@@ -154,11 +154,15 @@ async def test_a_graph_is_counted_and_run_outside_the_submissions_sandbox(client
         ("{'ops': {'Mul': 1}, 'nbytes': 1, 'result': 0.0}", "error"),
         ("real(tf.function(lambda x: tf.reduce_sum(x * 1.0)), args)", "failed"),
         (
+            "(lambda w: real(tf.function(lambda x: tf.constant(w) * tf.ones([])), args))(args[0] @ weights.numpy())",
+            "failed",
+        ),
+        (
             "real(tf.function(lambda x: x * tf.py_function(lambda: __import__('os')._exit(1), [], tf.float32)), args)",
             "error",
         ),
     ],
-    ids=["garbage", "empty", "claimed counts", "another function", "Python in a graph"],
+    ids=["garbage", "empty", "claimed counts", "another function", "the result itself", "Python in a graph"],
 )
 async def test_a_graph_that_is_none_or_does_harm_is_an_error_of_the_submission(
     client: RunnerClient, exported: str, outcome: str
