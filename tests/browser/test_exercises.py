@@ -178,7 +178,8 @@ async def test_a_page_that_is_reloaded_goes_on_showing_the_judgement(hall: Visit
     page = await (await hall.admit()).open(LESSON)
     exercise = Exercise(page)
     await exercise.write(f"import time\n\ntime.sleep(4)\n{RIGHT}")
-    await exercise.panel.get_by_role("button", name="Check").click()
+    async with page.expect_response(lambda response: response.url.endswith("/submissions")):
+        await exercise.panel.get_by_role("button", name="Check").click()
     await expect(exercise.panel.get_by_role("button", name="Stop checking")).to_be_visible()
     await expect(exercise.line).to_have_text("Checking")
 
