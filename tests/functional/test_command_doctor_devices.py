@@ -135,7 +135,7 @@ async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_s
 
     assert not result.passed
     assert list(result.to_text()) == [
-        "No real device was found. The runner has no free slot for another session. Try again "
+        "No real device was found. The runner has no free seat for another session. Try again "
         "when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
     ]
     assert supervisor.sessions == {}
@@ -159,7 +159,7 @@ async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
         result = await check_devices(client)
 
     assert [trial.topology for trial in result.trials] == ["gpu:1"]
-    assert "There may be more devices. The runner has no free slot" in "\n".join(result.to_text())
+    assert "There may be more devices. The runner has no free seat" in "\n".join(result.to_text())
 
 
 async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def test_pages_link_to_it_once_it_is_built(
     ("built", "words"),
     [
         (True, "Documentation: https://learn.example.org/docs/"),
-        (False, "docs/index.md in the source of Lockstep; 'make docs' builds it for https://learn.example.org/docs/"),
+        (False, "docs/index.md in the source of Lockstep. 'make docs' builds it for https://learn.example.org/docs/"),
     ],
 )
 def test_the_server_says_where_it_is_when_it_starts(

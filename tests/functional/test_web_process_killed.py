@@ -100,7 +100,7 @@ async def test_a_run_is_awarded_once_though_the_web_process_is_killed_while_it_e
         undisturbed = await press_run(client)
     await supervisor.finish(await supervisor.run(undisturbed["id"]))
     due = await _awarded(database, undisturbed["id"])
-    assert ("cell", "small/first#hello", 10) in due
+    assert ("cell", "small/first#hello", 2) in due
 
     for delay_s in _KILLED_AFTER_S:
         async with web.visitor() as client:

@@ -79,6 +79,7 @@ class ClusterManager:
         """Start the other processes; ``kernel`` is the kernel's process ID."""
         self.kernels_news.close()
         self._joined(0, kernel)
+        self._tell(self.members())  # the kernel may be ready before all others have started
         for number in range(1, len(self._topology.tasks)):
             self._start(number)
         self._tell(self.members())

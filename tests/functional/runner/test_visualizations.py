@@ -316,7 +316,7 @@ async def test_a_replay_that_sees_nothing_says_why(keras: SessionClient) -> None
     told = await keras.run("import lockstep\nwith lockstep.replay():\n    pass")
     assert "saw no all-reduce" in told.error.value
     told = await keras.run("with lockstep.replay('dense_9/kernel'):\n    model.fit(data, epochs=2, verbose=0)")
-    assert "did not update a variable 'dense_9/kernel'" in told.error.value
+    assert "did not update a variable named 'dense_9/kernel'" in told.error.value
     assert "last/bias" in told.error.value
     told = await keras.run("tf.config.functions_run_eagerly()")
     assert told.result == "False"

@@ -51,7 +51,7 @@ def test_the_supervisor_hears_of_many_changes_seldom_and_of_the_last_in_any_case
 ) -> None:
     members, told = team
     assert members.tick() is None
-    assert [states(each) for each in told] == [["running", "running"]]
+    assert [states(each) for each in told] == [["running", "starting"], ["running", "running"]]
 
     for action in ["pause", "resume"] * 200 + ["pause"]:
         members.apply("worker 1", action)
