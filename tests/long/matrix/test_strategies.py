@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "learn" / "strategies.md"
 KERAS: tuple[KerasVersion, ...] = (3, 2)
 WAYS = {"fit": "fit", "loop": "a loop of one's own"}
-REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the loss that is reported is another."
+REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the reported loss is wrong."
 CLOSE = 1e-5
 """Weights and losses of about 1 in single precision, after two steps."""
 
