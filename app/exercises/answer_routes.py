@@ -12,6 +12,8 @@ Contexts of the templates:
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -85,9 +87,7 @@ async def post_quiz_answer(
         error = e.localized_message()
     async with db.session() as session:
         answer = (await find_answers(session, learner, lesson)).get(name)
-    response = render_fragment(request, "exercises/quiz.html", lesson=lesson, quiz=quiz, answer=answer, error=error)
-    response.headers.update({} if error else _PROGRESS_CHANGED)
-    return response
+    return _render_answer(request, "exercises/quiz.html", error, lesson=lesson, quiz=quiz, answer=answer)
 
 
 @router.get(f"{LESSON_PATH}/predictions/{{name}}", name="prediction")
@@ -122,6 +122,12 @@ async def post_prediction(
     async with db.session() as session:
         guesses = await find_guesses(session, learner, lesson.key)
         view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
-    response = render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error=error)
-    response.headers.update({} if error else _PROGRESS_CHANGED)
+    return _render_answer(request, "exercises/prediction.html", error, lesson=lesson, view=view)
+
+
+def _render_answer(request: Request, template: str, error: str, **context: Any) -> HTMLResponse:
+    """The question as it is now; without an error, progress has changed."""
+    response = render_fragment(request, template, error=error, **context)
+    if not error:
+        response.headers.update(_PROGRESS_CHANGED)
     return response

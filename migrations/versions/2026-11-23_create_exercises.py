@@ -49,8 +49,7 @@ def downgrade() -> None:
     """Judgements go too: an older version would take them for runs of cells."""
     for table in ("prediction_answers", "quiz_answers", "submissions"):
         op.drop_table(table)
-    judgements = "SELECT id FROM runs WHERE judgement"
-    op.execute(f"DELETE FROM run_events WHERE run_id IN ({judgements})")  # noqa: S608 - no value of anybody's
+    op.execute("DELETE FROM run_events WHERE run_id IN (SELECT id FROM runs WHERE judgement)")
     op.execute("DELETE FROM runs WHERE judgement")
     op.drop_column("runs", "judgement")
 

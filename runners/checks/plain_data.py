@@ -63,7 +63,7 @@ class _Writer:
         self._values = 0
         self._bytes = 0
 
-    def write(self, value: object, depth: int) -> Any:
+    def write(self, value: Any, depth: int) -> Any:
         self._values += 1
         if depth > DEEPEST:
             raise NotPlainData(f"it is nested more than {DEEPEST} deep")
@@ -77,10 +77,10 @@ class _Writer:
         if kind is str:
             return self._text(value)
         if kind is bytes or kind is bytearray:
-            self._count(len(value))  # type: ignore[arg-type]
-            return {"bytes": base64.b64encode(value).decode()}  # type: ignore[arg-type]
+            self._count(len(value))
+            return {"bytes": base64.b64encode(value).decode()}
         if kind is complex:
-            return {"complex": [value.real, value.imag]}  # type: ignore[attr-defined]
+            return {"complex": [value.real, value.imag]}
         return self._container(value, depth)
 
     def _container(self, value: Any, depth: int) -> Any:

@@ -5,6 +5,7 @@
 
 import { availableStorage } from "./account-storage";
 import { announce } from "./announce";
+import { newKey } from "./double-submit";
 import { setUpMentions } from "./mentions";
 import { say } from "./strings";
 
@@ -148,8 +149,4 @@ function keep(form: HTMLFormElement, field: HTMLTextAreaElement): void {
 function forget(form: HTMLFormElement): void {
   const name = nameOf(form);
   if (name) availableStorage()?.removeItem(name);
-}
-
-function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -14,3 +14,8 @@ export function setUpDoubleSubmitGuard(): void {
   });
   addEventListener("pageshow", () => sent.clear()); // also when the page is restored
 }
+
+/** A key that is used once, so that the server stores what is sent twice only once. `crypto.randomUUID` needs TLS. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -8,6 +8,7 @@ import htmx from "htmx.org";
 import { announce } from "./announce";
 import { NetworkError, ResponseError, runOf, stop, submitExercise } from "./api";
 import type { Cell } from "./cell";
+import { newKey } from "./double-submit";
 import { need } from "./element";
 import { followRun } from "./follow-run";
 import { Output } from "./output";
@@ -244,9 +245,4 @@ export class Exercise {
     const code = button.closest(".try")?.querySelector("[data-try-code]")?.textContent;
     if (code) this.cell.replaceCode(code);
   }
-}
-
-/** Another one for each press of Check. Without TLS there is no `crypto.randomUUID`. */
-function newKey(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -11,15 +11,17 @@ export function setUpPredictions(cells: Cell[]): void {
   const asked = cells.filter((cell) => find(cell));
   if (!asked.length) return;
   for (const cell of asked) cell.mayRun = () => ask(cell);
-  let answered: Cell | undefined;
+  const sent = new Set<string>();
   document.addEventListener("submit", (event) => {
-    const about = (event.target as Element).closest<HTMLElement>(".prediction")?.dataset.for;
-    if (about) answered = asked.find(({ name }) => name === about);
+    const prediction = (event.target as Element).closest(".prediction");
+    if (prediction) sent.add(prediction.id);
   });
-  document.addEventListener("htmx:after:swap", () => {
-    const cell = answered;
+  document.addEventListener("htmx:after:swap", (event) => {
+    const id = (event.target as Element).closest?.(".prediction")?.id ?? "";
+    const prediction = document.getElementById(id);
+    if (!prediction || !sent.delete(id) || prediction.dataset.state === "open") return;
+    const cell = asked.find(({ name }) => name === prediction.dataset.for);
     if (!cell || !find(cell, "waiting")) return;
-    answered = undefined;
     if (document.activeElement === document.body) cell.root.querySelector<HTMLElement>("[data-action=run]")?.focus();
     cell.press();
   });
