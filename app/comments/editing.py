@@ -10,7 +10,6 @@ from datetime import timedelta
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app import i18n
 from app.accounts.models import Account, Role
 from app.comments import markdown, queries, rate_limit
 from app.comments.counters import (
@@ -217,7 +216,7 @@ async def _check_rate_limit(session: AsyncSession, author: Account) -> None:
     written = list(await session.scalars(latest.limit(rate_limit.MAX_TIMESTAMPS)))
     wait = retry_after(written, at, rate_limit.limits_for(at - author.created_at))
     if wait:
-        raise CommentRateLimited(wait=i18n.duration(wait))
+        raise CommentRateLimited(wait)
 
 
 async def _needs_approval(session: AsyncSession, author: Account, hold_first: int) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
+
 from app.errors import InvalidInput, NotFound, PermissionDenied, TooManyRequests
-from app.i18n import N_
+from app.i18n import N_, duration
 
 
 class CommentNotFound(NotFound):
@@ -29,12 +32,18 @@ class CommentRateLimited(TooManyRequests):
 
     message = N_("You have written a lot in a short time. Wait {wait}, then send it again: your text is kept.")
 
+    def __init__(self, delay: timedelta) -> None:
+        super().__init__(wait=duration(delay))
+        self.retry_after_s = math.ceil(delay.total_seconds())
+
 
 class EditLimitReached(TooManyRequests):
+    retry_after_s = None
     message = N_("This comment was changed {most} times, which is the limit. Write a reply instead.")
 
 
 class ReportLimitReached(TooManyRequests):
+    retry_after_s = 3600
     message = N_(
         "You have reported {most} comments in one day, which is the limit. The instructors will review these first."
     )

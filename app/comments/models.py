@@ -12,8 +12,6 @@ from app.db import Base, UtcDateTime
 
 
 class CommentState(StrEnum):
-    """Who can see a comment."""
-
     shown = "shown"
     held = "held"
     """Waiting for an instructor's approval; its author sees it."""

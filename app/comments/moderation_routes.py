@@ -28,6 +28,7 @@ from app.errors import InvalidInput
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.progress.service import ProgressServiceDep
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, count_field, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
@@ -35,7 +36,7 @@ from app.web.pagination import BeforeCursor
 from app.web.rendering import is_htmx_request, render_fragment, render_page_or_fragment, render_private_page
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
-unlocalized_router = APIRouter()
+unlocalized_router = APIRouter(tags=[Access.public])
 """Routes without a language in the URL: comments contain these links, and readers' languages differ."""
 
 
@@ -51,7 +52,7 @@ class ModerationAction(StrEnum):
     dismiss = "dismiss"
 
 
-@router.get("/moderation", name="moderation")
+@router.get("/moderation", name="moderation", tags=[Access.instructor])
 async def show_moderation_queue(
     request: Request,
     lang: str,
@@ -70,7 +71,7 @@ async def show_moderation_queue(
     )
 
 
-@router.post("/comments/{comment_id}/moderate", name="moderate_comment")
+@router.post("/comments/{comment_id}/moderate", name="moderate_comment", tags=[Access.instructor])
 async def moderate_comment(
     request: Request,
     lang: str,
@@ -120,7 +121,7 @@ async def moderate_comment(
     return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
 
 
-@router.get("/learners/{handle}/comments", name="comments_by_author")
+@router.get("/learners/{handle}/comments", name="comments_by_author", tags=[Access.public])
 async def show_comments_by_author(
     request: Request,
     lang: str,
@@ -173,7 +174,6 @@ async def _apply_action(
 
 
 async def _reload_comment(db: Database, viewer: Viewer, comment_id: str) -> tuple[Comment, CommentView]:
-    """A comment and its view, reloaded."""
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
         (view,) = await comment_views(session, viewer, [comment])

@@ -21,7 +21,6 @@ class Viewer:
 
     @classmethod
     def of(cls, account: Account | None) -> Self:
-        """The viewer with this account."""
         if account is None:
             return cls(None, False)
         return cls(account.id, account.role in (Role.instructor, Role.admin))
@@ -71,7 +70,6 @@ def visible_to(viewer: Viewer) -> ColumnElement[bool]:
 
 
 def permissions_for(comment: Comment, viewer: Viewer) -> frozenset[Permission]:
-    """The viewer's permissions on the comment."""
     if not can_read(comment, viewer):
         return frozenset()
     mine, shown, root = _is_author(comment, viewer), comment.state == CommentState.shown, comment.thread_id is None

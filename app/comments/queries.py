@@ -41,8 +41,6 @@ _REPLIES_BEFORE_TARGET = 5
 
 
 class ModerationQueue(StrEnum):
-    """The lists in the moderation queue."""
-
     held = "held"
     reported = "reported"
     newest = "newest"

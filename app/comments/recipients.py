@@ -34,7 +34,6 @@ class Recipient:
 
 
 async def notify_recipients(session: AsyncSession, comment: Comment) -> None:
-    """Notify the recipients of a new comment."""
     told = await find_recipients(session, comment)
     for why in RecipientReason:
         of_these = [one.account_id for one in told if one.why is why]

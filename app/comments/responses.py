@@ -28,8 +28,10 @@ def form_error_response(
     request: Request, form: CommentForm, account: Account | None, problem: LockstepError
 ) -> Response:
     """The form with the text that was typed and the error."""
-    status = problem.http_status if problem.http_status in (401, 429) else 422
-    return form_response(request, form, account, status)
+    status = problem.status if problem.status in (401, 429) else 422
+    response = form_response(request, form, account, status)
+    response.headers.update(problem.headers)
+    return response
 
 
 def redirect_to_comment(request: Request, lang: str, comment: Comment, *, alone: bool = False) -> Response:

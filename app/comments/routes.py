@@ -38,14 +38,12 @@ from app.comments.responses import (
 from app.comments.views import thread_views
 from app.db import Database
 from app.errors import InvalidInput, LockstepError, TooManyRequests
-from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
-from app.lessons.errors import CourseNotFound, LessonNotFound
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
 from app.settings import Settings
-from app.web.access import Access, route_access
+from app.web.access import Access, is_public
 from app.web.dependencies import DatabaseDep, SettingsDep
 from app.web.forms import FormFields, count_field, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
@@ -60,7 +58,7 @@ async def _hide_draft_comments(
     comment_id = request.path_params.get("comment_id")
     if comment_id is None or not catalog.hidden:
         return
-    if account is None and route_access(request) is not Access.public:
+    if account is None and not is_public(request):
         return  # the route asks for a sign-in first, whether or not the comment exists
     async with db.session() as session:
         lesson = await queries.get_lesson_key(session, comment_id)
@@ -73,7 +71,7 @@ router = APIRouter(prefix=LANGUAGE_PREFIX, dependencies=[Depends(_hide_draft_com
 CellName = Annotated[str, Query(max_length=100, pattern="^[^\x00]*$")]
 
 
-@router.get(f"{LESSON_PATH}/comments", name="comments")
+@router.get(f"{LESSON_PATH}/comments", name="comments", tags=[Access.public])
 async def show_comments(
     request: Request,
     lang: str,
@@ -89,7 +87,7 @@ async def show_comments(
     return await _comments_response(request, db, lesson, _find_cell(lesson, cell), account, before)
 
 
-@router.post(f"{LESSON_PATH}/comments", name="create_comment")
+@router.post(f"{LESSON_PATH}/comments", name="create_comment", tags=[Access.account])
 async def create_comment(
     request: Request,
     lang: str,
@@ -120,7 +118,7 @@ async def create_comment(
     return redirect_to_comment(request, lang, comment)
 
 
-@router.get("/comments/{comment_id}", name="comment")
+@router.get("/comments/{comment_id}", name="comment", tags=[Access.public])
 async def show_comment(
     request: Request,
     lang: str,
@@ -137,14 +135,14 @@ async def show_comment(
         comment = await queries.get_comment(session, viewer, comment_id)
         thread = await queries.get_thread(session, viewer, comment, after)
         (view,) = await thread_views(session, viewer, [thread])
-        facts = await _location_context(session, _find_lesson(catalog, comment.lesson, lang), comment.cell)
+        facts = await _location_context(session, catalog.find_lesson(comment.lesson, lang), comment.cell)
     facts |= {"thread": view, "account": account}
     found = next((one for one in (view.root, *view.replies) if one.comment.id == comment.id), view.root)
     part = "comments/_single_comment.html" if alone else "comments/_thread.html"
     return render_page_or_fragment(request, part, "comments/thread.html", view=found, target=comment.id, **facts)
 
 
-@router.get("/comments/{comment_id}/reply", name="reply_form")
+@router.get("/comments/{comment_id}/reply", name="reply_form", tags=[Access.public])
 async def reply_form(
     request: Request, lang: str, comment_id: str, account: OptionalAccount, db: DatabaseDep
 ) -> Response:
@@ -152,7 +150,7 @@ async def reply_form(
     return form_response(request, form, account)
 
 
-@router.get("/comments/{comment_id}/forms/{action}", name="comment_form")
+@router.get("/comments/{comment_id}/forms/{action}", name="comment_form", tags=[Access.account])
 async def comment_form(
     request: Request, lang: str, comment_id: str, action: FormAction, account: RequiredAccount, db: DatabaseDep
 ) -> Response:
@@ -160,7 +158,7 @@ async def comment_form(
     return form_response(request, await _form_for_comment(db, account, comment_id, action, needed), account)
 
 
-@router.get("/comments/{comment_id}/history", name="comment_history")
+@router.get("/comments/{comment_id}/history", name="comment_history", tags=[Access.account])
 async def show_history(
     request: Request, lang: str, comment_id: str, account: RequiredAccount, db: DatabaseDep
 ) -> Response:
@@ -173,7 +171,7 @@ async def show_history(
     return render_private_page(request, "comments/history.html", comment=comment, versions=versions)
 
 
-@router.post("/comments/{comment_id}", name="change_comment")
+@router.post("/comments/{comment_id}", name="change_comment", tags=[Access.account])
 async def change_comment(
     request: Request,
     lang: str,
@@ -195,7 +193,7 @@ async def change_comment(
     return redirect_to_comment(request, lang, comment, alone=True)
 
 
-@router.post("/comments/{comment_id}/delete", name="delete_comment")
+@router.post("/comments/{comment_id}/delete", name="delete_comment", tags=[Access.account])
 async def delete_comment(
     request: Request,
     lang: str,
@@ -208,13 +206,13 @@ async def delete_comment(
         comment = await editing.delete_comment(session, account, comment_id)
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
-        around = await _location_context(session, _find_lesson(catalog, comment.lesson, lang), comment.cell)
+        around = await _location_context(session, catalog.find_lesson(comment.lesson, lang), comment.cell)
     if root.id == comment.id and not root.reply_count:
         return removed_thread_response(request, lang, comment, around)
     return redirect_to_comment(request, lang, root if comment.thread_id else comment)
 
 
-@router.post("/comments/{comment_id}/reactions", name="react_to_comment")
+@router.post("/comments/{comment_id}/reactions", name="react_to_comment", tags=[Access.account])
 async def react_to_comment(
     request: Request,
     lang: str,
@@ -237,7 +235,7 @@ async def react_to_comment(
     return redirect_to_comment(request, lang, comment, alone=True)
 
 
-@router.post("/comments/{comment_id}/report", name="report_comment")
+@router.post("/comments/{comment_id}/report", name="report_comment", tags=[Access.account])
 async def report_comment(
     request: Request, lang: str, comment_id: str, account: RequiredAccount, fields: FormFields, db: DatabaseDep
 ) -> Response:
@@ -253,7 +251,7 @@ async def report_comment(
     return render_page_or_fragment(request, "comments/_reported.html", "comments/reported.html", comment_id=comment_id)
 
 
-@router.get("/comment-handles", name="comment_handles")
+@router.get("/comment-handles", name="comment_handles", tags=[Access.account])
 async def suggest_handles(
     request: Request,
     account: RequiredAccount,
@@ -309,15 +307,6 @@ def _find_cell(lesson: Lesson, name: str) -> Cell | None:
     if name and cell is None:
         raise CommentedCellNotFound
     return cell
-
-
-def _find_lesson(catalog: CatalogView, key: str, lang: str) -> Lesson | None:
-    """The lesson with this key; None if it no longer exists."""
-    course, _slash, slug = key.partition("/")
-    try:
-        return catalog.lesson(course, slug, lang)
-    except (CourseNotFound, LessonNotFound):
-        return None
 
 
 def _require_writer(settings: Settings, account: Account | None) -> Account:

@@ -88,7 +88,6 @@ async def comment_views(
 
 
 async def thread_views(session: AsyncSession, viewer: Viewer, threads: Sequence[CommentThread]) -> list[ThreadView]:
-    """The views of threads."""
     everything = [comment for thread in threads for comment in (thread.root, *thread.replies)]
     answers = {thread.root.id: thread.root.answer_id for thread in threads}
     views = {view.comment.id: view for view in await comment_views(session, viewer, everything, answers)}

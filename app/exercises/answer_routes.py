@@ -20,22 +20,19 @@ from starlette.responses import HTMLResponse
 
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.errors import InvalidInput
-from app.exercises.predictions import (
-    answer_prediction,
-    find_guesses,
-    find_prediction,
-    load_prediction,
-)
+from app.exercises.panels import load_exercises
+from app.exercises.predictions import answer_prediction, find_prediction, load_predictions
 from app.exercises.quizzes import answer_quiz, find_answers, find_quiz, parse_choices
-from app.exercises.routes import LessonOfPath, load_view
+from app.exercises.routes import LessonOfPath
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _PROGRESS_CHANGED = {"HX-Trigger": '{"lockstep:progress": {"target": "body"}}'}
 """Makes the page request again what shows progress: the header and the end of the lesson."""
@@ -46,22 +43,17 @@ async def show_work(
     request: Request, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
 ) -> HTMLResponse:
     async with db.session() as session:
-        guesses = await find_guesses(session, learner, lesson.key)
-        return render_fragment(
-            request,
-            "exercises/work.html",
-            lesson=lesson,
-            exercises=[
-                await load_view(session, learner, lesson, cell, cell.exercise)
-                for cell in lesson.exercises
-                if cell.exercise is not None
-            ],
-            predictions=[
-                await load_prediction(session, learner, lesson, one, guesses.get(one.name))
-                for one in lesson.predictions
-            ],
-            answers=await find_answers(session, learner, lesson),
-        )
+        exercises = await load_exercises(session, learner, lesson)
+        predictions = await load_predictions(session, learner, lesson, lesson.predictions)
+        answers = await find_answers(session, learner, lesson)
+    return render_fragment(
+        request,
+        "exercises/work.html",
+        lesson=lesson,
+        exercises=exercises,
+        predictions=predictions,
+        answers=answers,
+    )
 
 
 @router.post(f"{LESSON_PATH}/quizzes/{{name}}", name="answer_quiz")
@@ -82,7 +74,7 @@ async def post_quiz_answer(
     try:
         choices = parse_choices(quiz, ticked)
         async with db.writing() as session:
-            await answer_quiz(session, progress, learner, lesson, quiz, choices)
+            learner = await answer_quiz(session, progress, learner, lesson, quiz, choices)
     except InvalidInput as e:
         error = e.localized_message()
     async with db.session() as session:
@@ -96,8 +88,7 @@ async def show_prediction(
 ) -> HTMLResponse:
     prediction = find_prediction(lesson, name)
     async with db.session() as session:
-        guesses = await find_guesses(session, learner, lesson.key)
-        view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
+        [view] = await load_predictions(session, learner, lesson, [prediction])
     return render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error="")
 
 
@@ -116,12 +107,13 @@ async def post_prediction(
     error = ""
     try:
         async with db.writing() as session:
-            await answer_prediction(session, progress, learner, lesson, prediction, fields, skip="skip" in fields)
+            learner = await answer_prediction(
+                session, progress, learner, lesson, prediction, fields, skip="skip" in fields
+            )
     except InvalidInput as e:
         error = e.localized_message()
     async with db.session() as session:
-        guesses = await find_guesses(session, learner, lesson.key)
-        view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
+        [view] = await load_predictions(session, learner, lesson, [prediction])
     return _render_answer(request, "exercises/prediction.html", error, lesson=lesson, view=view)
 
 

@@ -20,6 +20,9 @@ SENTENCES = (
     N_("Your code took longer than {seconds} s."),
     N_("Your code ended the process in which it ran ({outcome})."),
     N_("Your code printed too much."),
+    N_("The lesson provides {name}, and it is used for judging. You can call it, but don't change it."),
+    N_("{name} reaches past what this exercise gives you. Solve it another way."),
+    N_("{task} was to be killed at step {step}, but it never reported reaching that step."),
     N_("This check was not reached, because something before it failed."),
     N_("Lockstep could not judge this. This is not your fault, and it costs you nothing."),
 )

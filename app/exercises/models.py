@@ -75,9 +75,9 @@ class PredictionAnswer(Base):
     guess: Mapped[str | None] = mapped_column(String(200))
     """A number, the number of a choice from 0, or numbers in order separated by commas; None if it was skipped."""
     informed: Mapped[bool]
-    """Whether the learner had run the cell before guessing; if so, the guess is not shown to others."""
+    """Whether the learner had run the cell before; if so, a guess is not shown to others and earns nothing."""
     answered_at: Mapped[datetime] = mapped_column(UtcDateTime)
     result: Mapped[str | None] = mapped_column(String(200))
-    """The result of the first run after the guess, in the format of guesses; None until then."""
+    """The result of the first run that showed it after the guess, in the format of guesses; None until then."""
     right: Mapped[bool | None]
     """Whether guess and result agree; None without a result or if the prediction was skipped."""

@@ -6,7 +6,6 @@ A submission belongs to its run and is moved and deleted with it (``app.runs.per
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -14,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
-from app.db import advisory_lock, delete_batch, stream_scalars
+from app.db import stream_scalars
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
+from app.progress.ledger import lock_learner
 from app.runs.models import Run
 
 _QUIZ_COLUMNS = ("lesson", "quiz", "first_choices", "first_right", "choices", "answered_at", "tries")
@@ -43,9 +43,12 @@ async def erase_exercises(session: AsyncSession, account: Account) -> None:
 
 
 async def move_answers(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-    """Move one learner's answers to another. If both answered, the earlier answer is kept, as the first one."""
+    """Move one learner's answers to another. If both answered, the earlier answer is kept, as the first one.
+
+    Answers are stored under the same locks (``lock_current_learner``), so none arrives after this and stays behind.
+    """
     for learner in sorted((from_learner, to_learner)):
-        await advisory_lock(session, f"answers of {learner}")
+        await lock_learner(session, learner)
     moved = await _move_quiz_answers(session, from_learner, to_learner)
     moved += await _move_predictions(session, from_learner, to_learner)
     await session.flush()
@@ -81,18 +84,7 @@ async def _move_predictions(session: AsyncSession, from_learner: str, to_learner
     return len(coming)
 
 
-async def _purge_quizzes(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    return await delete_batch(
-        session, QuizAnswer, most, QuizAnswer.learner_id == learner, QuizAnswer.answered_at < before
-    )
-
-
-async def _purge_predictions(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    mine = (PredictionAnswer.learner_id == learner, PredictionAnswer.answered_at < before)
-    return await delete_batch(session, PredictionAnswer, most, *mine)
-
-
 RETENTION_RULES = (
-    RetentionRule(QuizAnswer.learner_id, QuizAnswer.answered_at, _purge_quizzes),
-    RetentionRule(PredictionAnswer.learner_id, PredictionAnswer.answered_at, _purge_predictions),
+    RetentionRule(QuizAnswer.learner_id, QuizAnswer.answered_at),
+    RetentionRule(PredictionAnswer.learner_id, PredictionAnswer.answered_at),
 )

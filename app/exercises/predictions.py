@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from markupsafe import Markup, escape
 from sqlalchemy import func, select
@@ -14,22 +15,40 @@ from app.exercises.errors import PredictionNotFound
 from app.exercises.guesses import read_guess
 from app.exercises.models import PredictionAnswer
 from app.exercises.quizzes import ANSWERS_PER_LEARNER
-from app.lessons.model import Lesson, Prediction
+from app.i18n import gettext
+from app.lessons.machine_labels import topology_label
+from app.lessons.model import Cell, Lesson, Prediction
 from app.progress.events import PREDICTION_XP, LearningEvent
+from app.progress.ledger import lock_current_learner
 from app.progress.service import ProgressService
 from app.rate_limit import count_attempt
-from app.runs.models import Run
+from app.runs.machines import Machine, cell_machines
+from app.runs.models import Run, RunState
+from runners.wire.protocol import Outcome
 
 MAX_LISTED_GUESSES = 8
 """The number of other learners' guesses that are shown, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
-class GuessCount:
-    """A guess, and the number of other learners who made it."""
+class Answer:
+    """A learner's answer to a prediction. Without a guess, it was skipped."""
 
-    guess: str
-    count: int
+    guess: str | None
+    informed: bool
+    """Whether the learner had run the cell before."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGuesses:
+    """Other learners' guesses: the most frequent with their numbers, and the number of all."""
+
+    counts: tuple[tuple[str, int], ...] = ()
+    total: int = 0
+
+
+NO_OTHER_GUESSES = OtherGuesses()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,8 @@ class PredictionView:
     feedback: tuple[Markup, ...] = ()
     others: tuple[OtherGuess, ...] = ()
     others_total: int = 0
+    missed: str = ""
+    """Why the last run did not give the result, if it is still waited for."""
 
 
 def find_prediction(lesson: Lesson, name: str) -> Prediction:
@@ -74,66 +95,83 @@ async def answer_prediction(
     fields: Mapping[str, str],
     *,
     skip: bool,
-) -> None:
+) -> str:
     """Record a guess, or that it was skipped. Only the first answer counts. The caller commits.
+
+    Returns whose answer it is: the account's learner if the visitor was merged into an account during this request.
 
     Raises:
         InvalidGuess, ChoiceMissing, OrderIncomplete: the form has no valid guess.
         TooManyAttempts: this learner has sent too many answers lately.
     """
     guess = None if skip else read_guess(prediction, fields)
+    learner = await lock_current_learner(session, learner)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
+    informed = await _has_run(session, learner, lesson.key, prediction.cell)
+    await record_answer(session, progress, learner, lesson, prediction, Answer(guess, informed, now()))
+    return learner
+
+
+async def record_answer(
+    session: AsyncSession,
+    progress: ProgressService,
+    learner: str,
+    lesson: Lesson,
+    prediction: Prediction,
+    answer: Answer,
+) -> None:
+    """Store the answer of a learner that this transaction has locked, unless there is one.
+
+    A guess earns XP if it was made before the first run.
+    """
     row = dialect_insert(session, PredictionAnswer).values(
         learner_id=learner,
         lesson=lesson.key,
         prediction=prediction.name,
-        guess=guess,
-        informed=await _has_run(session, learner, lesson.key, prediction.cell),
-        answered_at=now(),
+        guess=answer.guess,
+        informed=answer.informed,
+        answered_at=answer.at,
     )
     stored = await session.execute(row.on_conflict_do_nothing().returning(PredictionAnswer.prediction))
     if stored.scalar_one_or_none() is not None and progress.counts(lesson.key):
-        fact = LearningEvent("prediction", f"{lesson.key}#{prediction.name}", 0 if skip else PREDICTION_XP)
+        xp = 0 if answer.guess is None or answer.informed else PREDICTION_XP
+        fact = LearningEvent("prediction", f"{lesson.key}#{prediction.name}", xp)
         await progress.task_done(session, learner, lesson.key, f"prediction-{prediction.name}", [fact])
 
 
-async def find_guesses(session: AsyncSession, learner: str | None, lesson: str) -> dict[str, PredictionAnswer]:
-    """A learner's guesses in a lesson, by the prediction's name."""
+async def load_predictions(
+    session: AsyncSession, learner: str | None, lesson: Lesson, predictions: Sequence[Prediction]
+) -> list[PredictionView]:
+    """Predictions of a lesson as a learner sees them, in at most three queries.
+
+    Other learners' guesses are shown once there is a result.
+    """
     if learner is None:
-        return {}
-    mine = select(PredictionAnswer).where(PredictionAnswer.learner_id == learner, PredictionAnswer.lesson == lesson)
-    return {row.prediction: row for row in await session.scalars(mine)}
+        return [PredictionView(prediction, "open") for prediction in predictions]
+    mine = select(PredictionAnswer).where(PredictionAnswer.learner_id == learner, PredictionAnswer.lesson == lesson.key)
+    answers = {row.prediction: row for row in await session.scalars(mine)}
+    settled = [name for name, answer in answers.items() if answer.result is not None]
+    others = await _count_guesses(session, learner, lesson.key, settled)
+    waiting = {one.cell for one in predictions if one.name in answers and one.name not in settled}
+    runs = await _last_runs(session, learner, lesson.key, waiting)
+    return [
+        _prediction_view(lesson, one, answers.get(one.name), others.get(one.name, NO_OTHER_GUESSES), runs.get(one.cell))
+        for one in predictions
+    ]
 
 
-async def count_guesses(
-    session: AsyncSession, learner: str, lesson: str, prediction: str
-) -> tuple[Sequence[GuessCount], int]:
-    """The most frequent guesses of other learners, and how many of them have guessed."""
-    others = (
-        PredictionAnswer.lesson == lesson,
-        PredictionAnswer.prediction == prediction,
-        PredictionAnswer.informed.is_(False),
-        PredictionAnswer.guess.is_not(None),
-        PredictionAnswer.learner_id != learner,
-    )
-    times = func.count()
-    grouped = select(PredictionAnswer.guess, times).where(*others).group_by(PredictionAnswer.guess)
-    counts = await session.execute(grouped.order_by(times.desc(), PredictionAnswer.guess).limit(MAX_LISTED_GUESSES))
-    total = await session.scalar(select(func.count()).where(*others))
-    return [GuessCount(str(guess), count) for guess, count in counts], int(total or 0)
-
-
-async def load_prediction(
-    session: AsyncSession, learner: str | None, lesson: Lesson, prediction: Prediction, answer: PredictionAnswer | None
+def _prediction_view(
+    lesson: Lesson, prediction: Prediction, answer: PredictionAnswer | None, others: OtherGuesses, run: Run | None
 ) -> PredictionView:
-    """A prediction as a learner sees it. Other learners' guesses are shown once there is a result."""
-    if answer is None or learner is None:
+    """``run``: the latest run of its cell that has ended. Pure."""
+    if answer is None:
         return PredictionView(prediction, "open")
     guess = None if answer.guess is None else label_of(prediction, answer.guess)
     if answer.result is None:
-        return PredictionView(prediction, "waiting", guess)
-    counts, total = await count_guesses(session, learner, lesson.key, prediction.name)
-    others = tuple(OtherGuess(label_of(prediction, one.guess), one.count, one.guess == answer.guess) for one in counts)
+        cell = lesson.cell(prediction.cell)
+        ran = run if run is not None and run.created_at >= answer.answered_at else None
+        missed = missing_result_sentence(cell, ran) if cell is not None and ran is not None else ""
+        return PredictionView(prediction, "waiting", guess, missed=missed)
     return PredictionView(
         prediction,
         "done",
@@ -141,9 +179,31 @@ async def load_prediction(
         label_of(prediction, answer.result),
         answer.right,
         tuple(feedback_of(prediction, answer.guess, answer.result)),
-        others,
-        total,
+        tuple(
+            OtherGuess(label_of(prediction, theirs), count, theirs == answer.guess) for theirs, count in others.counts
+        ),
+        others.total,
     )
+
+
+def settles_predictions(cell: Cell, run: Run) -> bool:
+    """Whether a run was on the machine that the cell names: other machines may have other results. Pure."""
+    return Machine.of(run.topology, run.keras) == cell_machines(cell)[0]
+
+
+def missing_result_sentence(cell: Cell, run: Run) -> str:
+    """Why a run after the guess did not give the prediction's result, in the current language. Pure."""
+    if run.outcome not in (Outcome.ok, Outcome.error):
+        return gettext("The last run did not finish, so there is no result yet.")
+    if not settles_predictions(cell, run):
+        own = cell_machines(cell)[0]
+        words = gettext("The last run was on another machine. The result comes from a run on {machine}, Keras {keras}.")
+        return words.format(machine=topology_label(own.topology), keras=own.keras)
+    if run.outcome == Outcome.error:
+        return gettext("The last run ended with an error before it showed the result.")
+    if run.code.strip() != cell.code.strip():
+        return gettext("The last run did not show the result, perhaps because the code of the cell was changed.")
+    return gettext("The last run did not show the result.")
 
 
 def label_of(prediction: Prediction, value: str) -> Markup:
@@ -163,6 +223,49 @@ def feedback_of(prediction: Prediction, guess: str | None, result: str) -> list[
     shown = [number for number in dict.fromkeys((guess, result)) if number is not None and number.isdigit()]
     found = [prediction.choices[int(number)].feedback for number in shown if int(number) < len(prediction.choices)]
     return [feedback for feedback in found if feedback]
+
+
+async def _count_guesses(
+    session: AsyncSession, learner: str, lesson: str, predictions: Collection[str]
+) -> dict[str, OtherGuesses]:
+    if not predictions:
+        return {}
+    name, guess, times = PredictionAnswer.prediction, PredictionAnswer.guess, func.count()
+    columns = (
+        name,
+        guess,
+        times.label("times"),
+        func.sum(times).over(partition_by=name).label("total"),
+        func.row_number().over(partition_by=name, order_by=(times.desc(), guess)).label("place"),
+    )
+    others = (
+        PredictionAnswer.lesson == lesson,
+        name.in_(predictions),
+        PredictionAnswer.informed.is_(False),
+        guess.is_not(None),
+        PredictionAnswer.learner_id != learner,
+    )
+    ranked = select(*columns).where(*others).group_by(name, guess).subquery().c
+    listed = select(ranked.prediction, ranked.guess, ranked.times, ranked.total).where(
+        ranked.place <= MAX_LISTED_GUESSES
+    )
+    found: dict[str, OtherGuesses] = {}
+    for prediction, their_guess, count, total in await session.execute(listed.order_by(ranked.place)):
+        counts = found.get(prediction, NO_OTHER_GUESSES).counts
+        found[prediction] = OtherGuesses((*counts, (their_guess, count)), int(total))
+    return found
+
+
+async def _last_runs(session: AsyncSession, learner: str, lesson: str, cells: Collection[str]) -> dict[str, Run]:
+    """The latest run of each of the cells that was started and has ended."""
+    if not cells:
+        return {}
+    place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.cell.in_(cells), Run.judgement.is_(False))
+    ended = (Run.started_at.is_not(None), Run.state == RunState.finished)
+    ranked = select(Run.id, place.label("place")).where(*mine, *ended).subquery().c
+    last = select(Run).where(Run.id.in_(select(ranked.id).where(ranked.place == 1)))
+    return {run.cell: run for run in await session.scalars(last)}
 
 
 async def _has_run(session: AsyncSession, learner: str, lesson: str, cell: str) -> bool:

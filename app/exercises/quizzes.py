@@ -13,6 +13,7 @@ from app.exercises.errors import ChoiceMissing, QuizNotFound
 from app.exercises.models import QuizAnswer
 from app.lessons.model import Lesson, Quiz
 from app.progress.events import QUIZ_XP, LearningEvent
+from app.progress.ledger import lock_current_learner
 from app.progress.service import ProgressService
 from app.rate_limit import RateLimitPolicy, count_attempt
 
@@ -52,8 +53,12 @@ def is_right(quiz: Quiz, choices: Collection[int]) -> bool:
 
 async def answer_quiz(
     session: AsyncSession, progress: ProgressService, learner: str, lesson: Lesson, quiz: Quiz, choices: Collection[int]
-) -> None:
-    """Record an answer. The caller commits. Raises TooManyAttempts."""
+) -> str:
+    """Record an answer. The caller commits. Raises TooManyAttempts.
+
+    Returns whose answer it is: the account's learner if the visitor was merged into an account during this request.
+    """
+    learner = await lock_current_learner(session, learner)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
     right, written = is_right(quiz, choices), ",".join(map(str, sorted(choices)))
     key = {"learner_id": learner, "lesson": lesson.key, "quiz": quiz.name}
@@ -68,6 +73,7 @@ async def answer_quiz(
         if answer.first_right:
             facts.append(LearningEvent("knew", subject))
         await progress.task_done(session, learner, lesson.key, f"quiz-{quiz.name}", facts)
+    return learner
 
 
 async def find_answers(session: AsyncSession, learner: str | None, lesson: Lesson) -> dict[str, GivenAnswer]:

@@ -18,35 +18,29 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
 from app.exercises.errors import HintNotFound, SolutionLocked, SubmissionNotFound
-from app.exercises.submissions import (
-    FAILED_TRIES_BEFORE_SOLUTION,
-    find_exercise,
-    get_try,
-    list_tries,
-    submit,
-)
+from app.exercises.panels import load_exercise
+from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION, find_exercise, get_try, submit
 from app.exercises.verdicts import CheckResult
-from app.exercises.views import CheckView, ExerciseView, diff_lines, exercise_view
+from app.exercises.views import CheckView, diff_lines
 from app.lessons.dependencies import CatalogDep
 from app.lessons.highlight import highlight_code
-from app.lessons.model import Cell, Exercise, Lesson
+from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.progress.history import find_exercise_awards
 from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep
 from app.runs.views import RunOut, run_out
+from app.web.access import Access
 from app.web.client_network import ClientAddress
 from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 from app.web.security_headers import NO_STORE
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _MAX_HINTS = 20
 _MAX_CHECKS = 50
@@ -80,11 +74,11 @@ async def submit_exercise(
     lesson: LessonOfPath,
     owner: RequestedQuotaOwner,
     address: ClientAddress,
+    catalog: CatalogDep,
     dispatcher: RunDispatcherDep,
 ) -> RunOut:
     cell, _exercise = find_exercise(lesson, name)
-    dispatcher.admit(address, owner.learner)
-    run, at = await submit(dispatcher, owner, lesson, cell, asked.code, asked.key)
+    run, at = await submit(dispatcher, catalog, owner, address, lesson, cell, asked.code, asked.key)
     response.headers.update(NO_STORE)
     return run_out(run, at)
 
@@ -98,10 +92,10 @@ async def show_panel(
     db: DatabaseDep,
     hints: HintsOpen = "",
 ) -> HTMLResponse:
-    cell, exercise = find_exercise(lesson, name)
+    cell, _exercise = find_exercise(lesson, name)
     opened = [int(number or 0) for number in hints.split(",")]
     async with db.session() as session:
-        view = await load_view(session, learner, lesson, cell, exercise, opened)
+        view = await load_exercise(session, learner, lesson, cell, opened)
     return render_fragment(request, "exercises/panel.html", lesson=lesson, view=view)
 
 
@@ -141,7 +135,7 @@ async def show_solution(
 ) -> HTMLResponse:
     cell, exercise = find_exercise(lesson, name)
     async with db.session() as session:
-        view = await load_view(session, learner, lesson, cell, exercise)
+        view = await load_exercise(session, learner, lesson, cell)
     if not view.solution_open:
         raise SolutionLocked(tries=FAILED_TRIES_BEFORE_SOLUTION)
     return render_fragment(
@@ -153,17 +147,3 @@ async def show_solution(
         lines=diff_lines(view.shown.code, exercise.solution) if view.shown is not None else [],
         highlighted=highlight_code(exercise.solution, cell.language),
     )
-
-
-async def load_view(
-    session: AsyncSession,
-    learner: str | None,
-    lesson: Lesson,
-    cell: Cell,
-    exercise: Exercise,
-    hints_open: list[int] | None = None,
-) -> ExerciseView:
-    """The panel of an exercise for a learner."""
-    tries = await list_tries(session, learner, lesson.key, cell.name)
-    earned = await find_exercise_awards(session, learner, f"{lesson.key}#{cell.name}")
-    return exercise_view(cell, exercise, tries, earned, hints_open or [])

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import i18n
+from app.accounts.merge import merged_visitor_ids, resolve_learner_id
+from app.errors import LockstepError
 from app.exercises.errors import AnotherCheckRunning, ExerciseNotFound, SubmissionNotFound
 from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import CheckResult, dump_results, load_results, pending_results
+from app.lessons.catalog import CatalogView
 from app.lessons.model import Cell, Exercise, Lesson
 from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 from app.runs.dispatcher import RunDispatcher
 from app.runs.machines import cell_machines
 from app.runs.models import Run, RunState
+from app.runs.pruning import TRIES_KEPT
 from app.runs.queue_position import QueuePosition, look_up_position
 from app.runs.quotas import QuotaOwner
 from app.runs.service import get_run
 
 FAILED_TRIES_BEFORE_SOLUTION = 3
-MAX_LISTED_TRIES = 50
 CHECKS_PER_LEARNER = RateLimitPolicy(free_attempts=40, initial_delay_s=2.0, max_delay_s=10.0)
 CHECKS_PER_NETWORK = RateLimitPolicy(free_attempts=600, initial_delay_s=1.0, max_delay_s=5.0)
 """A network may be shared by many people, such as a classroom."""
@@ -60,11 +65,6 @@ class Tries:
         """The number of failed tries; tries that were lost, or in which a check itself failed, do not count."""
         return sum(one.verdict is Verdict.failed for one in self.tries)
 
-    @property
-    def solution_open(self) -> bool:
-        """Whether the learner may see the solution."""
-        return self.passed or self.failed_count >= FAILED_TRIES_BEFORE_SOLUTION
-
 
 def find_exercise(lesson: Lesson, name: str) -> tuple[Cell, Exercise]:
     """The exercise with this name. Raises ExerciseNotFound."""
@@ -81,22 +81,31 @@ class _AlreadySubmitted(Exception):
 
 
 async def submit(
-    dispatcher: RunDispatcher, owner: QuotaOwner, lesson: Lesson, cell: Cell, code: str, key: str
+    dispatcher: RunDispatcher,
+    catalog: CatalogView,
+    owner: QuotaOwner,
+    address: str | None,
+    lesson: Lesson,
+    cell: Cell,
+    code: str,
+    key: str,
 ) -> tuple[Run, QueuePosition]:
-    """Submit the learner's code to be judged.
+    """Submit the learner's code to be judged. ``address`` is the client's network address.
 
-    Returns the earlier run if a submission with the same ``key`` exists, or if the exercise is still being judged.
+    Returns the earlier run if a submission with the same ``key`` exists, whatever limit the learner has reached since,
+    or if the exercise is still being judged.
 
     Raises:
         AnotherCheckRunning: a submission for another exercise is being judged.
         TooManyAttempts: this learner or network has sent too many lately.
+        AddressLimitReached: too many other learners use the same network.
         LockstepError: as for every run, see ``RunDispatcher.dispatch``. Nothing was stored, and no try was used.
     """
     exercise = cell.exercise
     assert exercise is not None
 
     async def store(session: AsyncSession, run: Run) -> None:
-        before = await _submitted_with(session, run, key) or await _unfinished_judgement(session, run)
+        before = await _submitted_with(session, run.learner_id, key) or await _unfinished_judgement(session, run)
         if before is not None:
             raise _AlreadySubmitted(before)
         await count_attempt(session, network_limit_key("check", owner.network), CHECKS_PER_NETWORK)
@@ -114,23 +123,41 @@ async def submit(
         await session.flush()
 
     try:
+        dispatcher.admit(address, owner.learner)
         return await dispatcher.dispatch(owner, lesson, cell, cell_machines(cell)[0], code, judgement=store)
     except _AlreadySubmitted as e:
         run = e.run
+    except LockstepError:
+        async with dispatcher.db.session() as session:
+            learner = await resolve_learner_id(session, owner.learner)
+            earlier = await _submitted_with(session, learner, key)
+        if earlier is None:
+            raise
+        run = earlier
     if (run.lesson, run.cell) != (lesson.key, cell.name):
-        raise AnotherCheckRunning(exercise=run.cell)
+        raise AnotherCheckRunning(exercise=catalog.cell_title(run.lesson, run.cell, i18n.current_language()))
     dispatcher.followers.watch(run.id, owner.network)
     return run, await look_up_position(dispatcher.runner, run, 0)
 
 
-async def list_tries(session: AsyncSession, learner: str | None, lesson: str, exercise: str) -> Tries:
-    """A learner's tries at an exercise."""
+async def list_tries(
+    session: AsyncSession, learner: str | None, lesson: str, exercise: str | None = None
+) -> dict[str, Tries]:
+    """A learner's latest tries at each exercise of a lesson, or at one of them, by the cell's name."""
     if learner is None:
-        return Tries()
-    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.cell == exercise, Run.judgement.is_(True))
-    query = select(Run, Submission).join(Submission, Submission.run_id == Run.id).where(*mine)
-    rows = await session.execute(query.order_by(Run.created_at.desc(), Run.id.desc()).limit(MAX_LISTED_TRIES))
-    return Tries(tuple(_as_try(run, submission) for run, submission in rows))
+        return {}
+    latest_first = (Run.created_at.desc(), Run.id.desc())
+    place = func.row_number().over(partition_by=Run.cell, order_by=latest_first)
+    mine = [Run.learner_id == learner, Run.lesson == lesson, Run.judgement.is_(True)]
+    if exercise is not None:
+        mine.append(Run.cell == exercise)
+    ranked = select(Run.id, place.label("place")).where(*mine).subquery().c
+    listed = select(ranked.id).where(ranked.place <= TRIES_KEPT)
+    query = select(Run, Submission).join(Submission, Submission.run_id == Run.id).where(Run.id.in_(listed))
+    tries: defaultdict[str, list[Try]] = defaultdict(list)
+    for run, submission in await session.execute(query.order_by(*latest_first)):
+        tries[run.cell].append(_as_try(run, submission))
+    return {cell: Tries(tuple(of_cell)) for cell, of_cell in tries.items()}
 
 
 async def get_try(session: AsyncSession, learner: str | None, run_id: str) -> tuple[Run, Try]:
@@ -154,8 +181,10 @@ def _key_of(learner: str, key: str) -> str:
     return hashlib.sha256(f"{learner}\n{key}".encode()).hexdigest()
 
 
-async def _submitted_with(session: AsyncSession, but: Run, key: str) -> Run | None:
-    same = Submission.idempotency_key == _key_of(but.learner_id, key)
+async def _submitted_with(session: AsyncSession, learner: str, key: str) -> Run | None:
+    """The run with this key, also if it was submitted before the learner signed in."""
+    known_as = (learner, *await merged_visitor_ids(session, learner))
+    same = Submission.idempotency_key.in_([_key_of(one, key) for one in known_as])
     return (await session.scalars(select(Run).join(Submission, Submission.run_id == Run.id).where(same))).first()
 
 

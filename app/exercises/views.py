@@ -60,7 +60,8 @@ class ExerciseView:
 
     @property
     def solution_open(self) -> bool:
-        return self.passed or self.tries.solution_open
+        """Whether the learner may see the solution."""
+        return self.passed or self.tries_to_solution == 0
 
     @property
     def tries_to_solution(self) -> int:

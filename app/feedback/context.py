@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.lessons.catalog import CatalogView
-from app.lessons.errors import CourseNotFound, LessonNotFound
 from app.lessons.model import Lesson
 from app.web.forms import local_path
 from app.web.languages import language_in_path
@@ -39,8 +38,5 @@ def resolve_context(catalog: CatalogView, page: str, cell: str, lang: str) -> Fe
         return FeedbackContext()
     if (named := _LESSON_PATH.fullmatch(path)) is None:
         return FeedbackContext(path)
-    try:
-        lesson = catalog.lesson(named[1], named[2], lang)
-    except (CourseNotFound, LessonNotFound):
-        return FeedbackContext(path)
-    return FeedbackContext(path, lesson, cell if lesson.cell(cell) else "")
+    lesson = catalog.find_lesson(f"{named[1]}/{named[2]}", lang)
+    return FeedbackContext(path, lesson, cell if lesson and lesson.cell(cell) else "")

@@ -26,6 +26,7 @@ from app.feedback.models import ProblemKind
 from app.feedback.queries import InboxFilter, ProblemStatus
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, local_path
 from app.web.languages import LANGUAGE_PREFIX
@@ -34,7 +35,7 @@ from app.web.rendering import is_htmx_request, render_page_or_fragment
 from app.web.security_headers import NO_STORE
 from app.web.user_text import redisplayed_text
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.instructor])
 
 LessonKey = Annotated[str, Query(max_length=200, pattern="^[^\x00]*$")]
 
@@ -97,7 +98,7 @@ async def update_problem(
             )
             (row,) = await queries.load_problem_rows(session, [problem])
     except InvalidInput as e:
-        note, error, status = fields.get("text", ""), e.localized_message(), e.http_status
+        note, error, status = fields.get("text", ""), e.localized_message(), e.status
         async with db.session() as session:
             (row,) = await queries.load_problem_rows(session, [await service.get_problem_report(session, problem_id)])
     if status == 200 and not is_htmx_request(request):
@@ -140,7 +141,6 @@ def _lesson_titles(catalog: CatalogView, lang: str) -> dict[str, str]:
     return {
         entry.lesson.key: entry.title
         for course in catalog.courses(lang)
-        for module in catalog.outline(course.slug, lang).modules
-        for entry in module.lessons
+        for entry in catalog.outline(course.slug, lang).lessons
         if entry.lesson
     }

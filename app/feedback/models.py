@@ -12,8 +12,6 @@ from app.db import Base, UtcDateTime
 
 
 class ProblemKind(StrEnum):
-    """What a problem is about."""
-
     text = "text"
     code = "code"
     translation = "translation"

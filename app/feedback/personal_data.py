@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
-from app.db import delete_batch, stream_scalars
+from app.db import stream_scalars
 from app.feedback.models import LessonVote, ProblemReport
 
 _PROBLEM_FIELDS = ("page", "lesson", "cell", "text", "language", "created_at", "resolved_at")
@@ -52,12 +52,6 @@ async def erase_feedback(session: AsyncSession, account: Account) -> None:
     await session.execute(mine.values(learner_id=None).execution_options(synchronize_session=False))
 
 
-async def _purge_votes(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    return await delete_batch(
-        session, LessonVote, most, LessonVote.learner_id == learner, LessonVote.updated_at < before
-    )
-
-
 async def _anonymize_problems(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
     """Remove the learner from old reports: the problems remain even if the visitor is gone."""
     theirs = (
@@ -71,6 +65,6 @@ async def _anonymize_problems(session: AsyncSession, learner: str, before: datet
 
 
 RETENTION_RULES = (
-    RetentionRule(LessonVote.learner_id, LessonVote.updated_at, _purge_votes),
+    RetentionRule(LessonVote.learner_id, LessonVote.updated_at),
     RetentionRule(ProblemReport.learner_id, ProblemReport.created_at, _anonymize_problems),
 )

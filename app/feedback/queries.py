@@ -50,8 +50,6 @@ class ProblemRow:
 
 @dataclass(frozen=True, slots=True)
 class VoteComment:
-    """The comment of a vote."""
-
     vote: LessonVote
 
     @property

@@ -21,16 +21,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.accounts.dependencies import LearnerId, OptionalLearnerId
+from app.accounts.dependencies import LearnerId, OptionalAccount, OptionalLearnerId
 from app.db import Database
-from app.errors import InvalidInput, TooManyRequests
+from app.errors import InvalidInput, LockstepError, TooManyRequests
 from app.feedback import service
 from app.feedback.context import FeedbackContext, resolve_context
 from app.feedback.models import LessonVote, ProblemKind
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.web.client_network import ClientNetwork
+from app.web.access import Access
+from app.web.client_network import ClientAddress, ClientNetwork
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
@@ -58,7 +59,7 @@ class ProblemForm:
         return redisplayed_text(self.text)
 
 
-@router.get("/feedback", name="feedback")
+@router.get("/feedback", name="feedback", tags=[Access.public])
 async def show_form(
     request: Request, lang: str, catalog: CatalogDep, page: str = "", cell: str = "", kind: str = ""
 ) -> Response:
@@ -66,7 +67,7 @@ async def show_form(
     return _render_form(request, ProblemForm(resolve_context(catalog, page, cell, lang), new_idempotency_key(), chosen))
 
 
-@router.post("/feedback", name="send_feedback")
+@router.post("/feedback", name="send_feedback", tags=[Access.learner])
 async def submit_problem_report(
     request: Request,
     lang: str,
@@ -85,17 +86,17 @@ async def submit_problem_report(
     except (InvalidInput, TooManyRequests) as problem:
         wrong = "kind" if isinstance(problem, service.ProblemKindMissing) else "text"
         again = ProblemForm(place, form.key, form.kind, form.text, problem.localized_message(), wrong)
-        return _render_form(request, again, problem.http_status)
+        return _with_headers(problem, _render_form(request, again, problem.status))
     return _redirect(request, "feedback_thanks", {"page": place.page}, lang=lang)
 
 
-@router.get("/feedback/thanks", name="feedback_thanks")
+@router.get("/feedback/thanks", name="feedback_thanks", tags=[Access.public])
 async def show_thanks(request: Request, lang: str, catalog: CatalogDep, page: str = "") -> Response:
     place = resolve_context(catalog, page, "", lang)
     return render_page_or_fragment(request, "feedback/_thanks.html", "feedback/thanks.html", about=place)
 
 
-@router.get(f"{LESSON_PATH}/helpful", name="lesson_vote")
+@router.get(f"{LESSON_PATH}/helpful", name="lesson_vote", tags=[Access.learner])
 async def show_vote(
     request: Request,
     lang: str,
@@ -110,7 +111,7 @@ async def show_vote(
     return _render_vote(request, lesson, await _find_vote(db, learner, lesson), said=said)
 
 
-@router.post(f"{LESSON_PATH}/helpful", name="vote_on_lesson")
+@router.post(f"{LESSON_PATH}/helpful", name="vote_on_lesson", tags=[Access.learner])
 async def submit_vote(
     request: Request,
     lang: str,
@@ -118,7 +119,9 @@ async def submit_vote(
     slug: str,
     catalog: CatalogDep,
     learner: LearnerId,
+    account: OptionalAccount,
     network: ClientNetwork,
+    address: ClientAddress,
     fields: FormFields,
     db: DatabaseDep,
 ) -> Response:
@@ -127,7 +130,7 @@ async def submit_vote(
     if (answer := fields.get("helpful")) not in ("yes", "no"):
         raise InvalidInput(reason="helpful")
     comment = fields.get("text")
-    who = service.FeedbackAuthor(learner, network)
+    who = service.FeedbackAuthor(learner, network, None if account else network or address)
     try:
         async with db.writing() as session:
             await service.vote_on_lesson(
@@ -135,12 +138,18 @@ async def submit_vote(
             )
     except (InvalidInput, TooManyRequests) as problem:
         before = await _find_vote(db, learner, lesson)
-        typed, status = redisplayed_text(comment or ""), problem.http_status
-        return _render_vote(request, lesson, before, error=problem.localized_message(), typed=typed, http_status=status)
+        typed, status = redisplayed_text(comment or ""), problem.status
+        vote = _render_vote(request, lesson, before, error=problem.localized_message(), typed=typed, http_status=status)
+        return _with_headers(problem, vote)
     return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _with_headers(problem: LockstepError, response: Response) -> Response:
+    response.headers.update(problem.headers)
+    return response
 
 
 def _render_form(request: Request, form: ProblemForm, http_status: int = 200) -> Response:

@@ -27,6 +27,8 @@ _DUPLICATE_WINDOW = timedelta(minutes=10)
 """How long the same text by one learner about one page counts as a duplicate."""
 VOTES_PER_LEARNER = RateLimitPolicy(free_attempts=200, max_delay_s=300.0)
 VOTES_PER_NETWORK = RateLimitPolicy(free_attempts=1_000, max_delay_s=300.0)
+VISITOR_VOTES_PER_ADDRESS = RateLimitPolicy(free_attempts=40, initial_delay_s=60.0, max_delay_s=3600.0)
+"""Votes on one lesson by visitors without an account: a new cookie costs nothing. A classroom may share an address."""
 
 
 class ProblemReportNotFound(NotFound):
@@ -43,6 +45,8 @@ class FeedbackAuthor:
 
     learner_id: str
     network: str | None
+    visitor_address: str | None = None
+    """The network or private address of a visitor; None for an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,9 @@ async def vote_on_lesson(
         values["comment"] = clean_text(comment, MAX_COMMENT_LENGTH) if comment.strip() else ""
     await count_attempt(session, network_limit_key("vote", who.network), VOTES_PER_NETWORK)
     await count_attempt(session, f"vote learner {who.learner_id}", VOTES_PER_LEARNER)
+    if await find_vote(session, who.learner_id, lesson) is None:
+        action = f"vote {hashlib.sha256(lesson.encode()).hexdigest()[:16]}"
+        await count_attempt(session, network_limit_key(action, who.visitor_address), VISITOR_VOTES_PER_ADDRESS)
     row = dialect_insert(session, LessonVote).values(
         {"learner_id": who.learner_id, "lesson": lesson, "comment": "", **values}
     )
@@ -163,7 +170,6 @@ async def get_problem_report(session: AsyncSession, problem_id: str) -> ProblemR
 
 
 async def find_vote(session: AsyncSession, learner_id: str | None, lesson: str) -> LessonVote | None:
-    """The learner's vote on a lesson, if any."""
     return await session.get(LessonVote, (learner_id, lesson)) if learner_id else None
 
 

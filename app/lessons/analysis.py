@@ -35,8 +35,6 @@ class LessonReference:
 
 @dataclass(slots=True)
 class LessonAnalysis:
-    """The result of the analysis."""
-
     headings: list[Heading] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     references: list[LessonReference] = field(default_factory=list)

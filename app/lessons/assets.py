@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.lessons.errors import AssetNotFound
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.model import Lesson
+from app.web.assets import with_charset
 
 MAX_ASSET_BYTES = 20_000_000
 _INLINE_MEDIA_TYPES = (
@@ -56,4 +57,4 @@ def read_asset(lesson: Lesson, name: str) -> LessonAsset:
     media_type = mimetypes.guess_type(file.name)[0] or ""
     if not media_type.startswith(_INLINE_MEDIA_TYPES):
         media_type = "application/octet-stream"
-    return LessonAsset(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+    return LessonAsset(body, with_charset(media_type), f'"{hashlib.sha256(body).hexdigest()[:16]}"')

@@ -80,7 +80,6 @@ class CatalogView:
         return self.snapshot.digest
 
     def courses(self, language: str) -> tuple[Course, ...]:
-        """All courses in one language."""
         return tuple(course.speaking(language) for course in self.snapshot.courses.values())
 
     def course(self, slug: str, language: str) -> Course:
@@ -112,13 +111,31 @@ class CatalogView:
             raise LessonUnavailable(course=course, slug=slug)
         return lesson
 
-    def lesson_title(self, key: str, language: str) -> str:
-        """The title of the lesson ``key`` (``course/slug``), or its slug if the lesson can no longer be read."""
+    def find_lesson(self, key: str, language: str) -> Lesson | None:
+        """The lesson ``key`` (``course/slug``); None if it does not exist or cannot be read."""
         course, _slash, slug = key.partition("/")
         try:
-            return self.lesson(course, slug, language).title
+            return self.lesson(course, slug, language)
         except (CourseNotFound, LessonNotFound, LessonUnavailable):
-            return slug
+            return None
+
+    def lesson_title(self, key: str, language: str) -> str:
+        """The title of the lesson ``key`` (``course/slug``), or its slug if the lesson can no longer be read."""
+        lesson = self.find_lesson(key, language)
+        return key.partition("/")[2] if lesson is None else lesson.title
+
+    def cell_title(self, key: str, name: str, language: str) -> str:
+        """The title of a cell of the lesson ``key`` (``course/slug``), or its name if it no longer exists."""
+        lesson = self.find_lesson(key, language)
+        cell = lesson.cell(name) if lesson is not None else None
+        return name if cell is None else cell.title
+
+    def check_title(self, key: str, cell_name: str, name: str, language: str) -> str:
+        """The title of the check ``name`` of an exercise of the lesson ``key``, or its name if it no longer exists."""
+        lesson = self.find_lesson(key, language)
+        cell = lesson.cell(cell_name) if lesson is not None else None
+        checks = cell.exercise.checks if cell is not None and cell.exercise is not None else ()
+        return next((check.title for check in checks if check.name == name), name)
 
     def outline(self, course: str, language: str) -> Outline:
         """A course with its lessons, each in the requested language or in English.

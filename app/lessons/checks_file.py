@@ -7,6 +7,7 @@ which map English sentences to translations.
 from __future__ import annotations
 
 import ast
+import sys
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,22 @@ MAX_CHECK_XP = 100
 MAX_HINTS = 10
 _MAX_HINT_LENGTH = 1000
 _EXAMPLE = '@check("cell-name", "What is true", xp=10, hints=["…"])'
+API = (
+    "CheckFailed",
+    "DeclaredCheck",
+    "Graph",
+    "InProcessWork",
+    "NotPlainData",
+    "PlainData",
+    "Work",
+    "check",
+    "close",
+    "equal",
+    "fail",
+    "names_behind",
+    "untouched",
+)
+"""What ``runners.checks`` has, which the application never imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +58,8 @@ class ChecksFile:
     checks: tuple[DeclaredName, ...] = ()
     faults: tuple[LessonError, ...] = ()
     sentences: Mapping[str, int] = field(default_factory=dict)
-    """What the checks may say to a learner, as far as it is literal: names, hints, diagnoses. With the line of each."""
+    """What the checks may say to a learner, as far as it is literal: names, hints, diagnoses, also by way of variables
+    and helper functions. With the line of each."""
 
     def of(self, exercise: str) -> tuple[DeclaredName, ...]:
         """The checks of an exercise, in the order of the file."""
@@ -81,6 +99,7 @@ def parse_checks(source: str) -> ChecksFile:
             if declared or node.name in functions:
                 functions[node.name] = node.lineno
     reader.faults += _misplaced_checks(tree)
+    reader.faults += _import_errors(tree)
     reader.faults += _repeated_names(reader.checks)
     return ChecksFile(source, tuple(reader.checks), tuple(reader.faults), dict(_sentences(tree, reader.checks)))
 
@@ -96,9 +115,18 @@ def _read_definition(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
             reader.faults.append(LessonError(decorator.lineno, f"@check needs arguments; write {_EXAMPLE}"))
         else:
             check = _read_call(decorator, reader.faults)
-            if check is not None:
+            if not _takes_one_argument(node.args):
+                text = f"a check takes one argument; write def {node.name}(work)"
+                reader.faults.append(LessonError(node.lineno, text))
+            elif check is not None:
                 reader.checks.append(check)
     return bool(decorators)
+
+
+def _takes_one_argument(arguments: ast.arguments) -> bool:
+    return len(arguments.posonlyargs + arguments.args) == 1 and not (
+        arguments.vararg or arguments.kwonlyargs or arguments.kwarg
+    )
 
 
 def _is_check(decorator: ast.expr) -> bool:
@@ -167,21 +195,115 @@ def _misplaced_checks(tree: ast.Module) -> Iterator[LessonError]:
             yield LessonError(decorator.lineno, "a check cannot be inside another block; move it to the left margin")
 
 
+def _import_errors(tree: ast.Module) -> Iterator[LessonError]:
+    """Yield errors for imports that fail in the judge."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = ["." * node.level + (node.module or "")]
+        else:
+            continue
+        for module in modules:
+            package = module.partition(".")[0]
+            ours = f"{module}.".startswith("runners.checks.")
+            if not ours and package != "numpy" and package not in sys.stdlib_module_names:
+                text = f"checks cannot import '{module[:60]}'; use NumPy, the standard library and runners.checks"
+                yield LessonError(node.lineno, text)
+        if isinstance(node, ast.ImportFrom) and modules == ["runners.checks"]:
+            for alias in node.names:
+                if alias.name not in (*API, "*"):
+                    text = f"runners.checks has no '{alias.name[:60]}'; it has {', '.join(API)}"
+                    yield LessonError(alias.lineno, text)
+
+
 def _sentences(tree: ast.Module, checks: list[DeclaredName]) -> Iterator[tuple[str, int]]:
     for check in checks:
         yield from ((sentence, check.line) for sentence in (check.name, *check.hints))
+    said = _SaidSentences(tree)
     for call in ast.walk(tree):
-        if not isinstance(call, ast.Call):
-            continue
-        said: list[ast.expr | None] = []
-        if isinstance(call.func, ast.Name | ast.Attribute):
-            called = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
-            said += call.args[:1] if called == "fail" else []
-        for keyword in call.keywords:
-            said += keyword.value.keys if keyword.arg == "mistakes" and isinstance(keyword.value, ast.Dict) else []
-        for node in said:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value, node.lineno
+        if isinstance(call, ast.Call):
+            if _called(call) == "fail":
+                yield from (found for node in call.args[:1] for found in said.texts(node))
+            for keyword in call.keywords:
+                yield from said.keys(keyword.value) if keyword.arg == "mistakes" else ()
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+class _SaidSentences:
+    """Follows what is said back to literals: through variables, and into and out of functions."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._values: dict[str, list[ast.expr]] = {}
+        """What variables and parameters may be, and what functions return."""
+        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for function in functions.values():
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value:
+                    self._note(function.name, node.value)
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[target], value=value):
+                    self._note_assignment(target, value)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self._note_assignment(target, value)
+                case ast.Call(func=ast.Name(id=name)) if name in functions:
+                    parameters = functions[name].args
+                    for parameter, argument in zip(parameters.posonlyargs + parameters.args, node.args, strict=False):
+                        self._note(parameter.arg, argument)
+                    for keyword in node.keywords:
+                        self._note(keyword.arg or "", keyword.value)
+
+    def _note(self, name: str, value: ast.expr) -> None:
+        self._values.setdefault(name, []).append(value)
+
+    def _note_assignment(self, target: ast.expr, value: ast.expr) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._note(name, value)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    self._note_assignment(part, value)
+            case ast.Subscript(value=ast.Name(id=name), slice=key):
+                self._note(name, ast.Dict([key], [value]))
+
+    def texts(self, node: ast.expr | None, seen: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
+        """The texts that an expression may be, with their lines."""
+        match node:
+            case ast.Constant(value=str(text)) if text.strip():
+                yield text, node.lineno
+            case ast.IfExp(body=one, orelse=other):
+                yield from self.texts(one, seen)
+                yield from self.texts(other, seen)
+            case ast.Name(id=name) if name not in seen:
+                for value in self._values.get(name, []):
+                    yield from self.texts(value, seen | {name})
+
+    def keys(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
+        """The keys that a dict may have."""
+        parts: list[ast.expr] = []
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    yield from self.texts(key, seen) if key else self.keys(value, seen)
+            case ast.DictComp(generators=[generator]):
+                parts = [generator.iter]
+            case ast.Call(func=ast.Attribute(attr="items", value=part)) | ast.Subscript(value=part):
+                parts = [part]
+            case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+                parts = [one, other]
+            case ast.Tuple(elts=parts):
+                pass
+            case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name not in seen:
+                parts, seen = self._values.get(name, []), seen | {name}
+        for part in parts:
+            yield from self.keys(part, seen)
 
 
 def _repeated_names(checks: list[DeclaredName]) -> Iterator[LessonError]:

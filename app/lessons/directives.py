@@ -164,7 +164,7 @@ class Directive:
     faults: list[LessonError] = field(default_factory=list)
 
     @property
-    def shape(self) -> DirectiveSpec | None:
+    def spec(self) -> DirectiveSpec | None:
         """The directive's syntax; None if the directive is unknown."""
         return DIRECTIVE_SPECS.get(self.name)
 
@@ -210,24 +210,24 @@ def _split_options(lines: list[str], line: int) -> tuple[dict[str, YamlEntry], i
 
 
 def _usage_errors(directive: Directive) -> Iterable[LessonError]:
-    shape = directive.shape
-    if shape is None:
+    spec = directive.spec
+    if spec is None:
         yield LessonError(
             directive.line, f"unknown directive {{{directive.name}}}; use one of {_sorted_names(DIRECTIVE_SPECS)}"
         )
         return
-    if shape.argument == "none" and directive.argument:
+    if spec.argument == "none" and directive.argument:
         yield LessonError(
             directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} on the line below"
         )
-    if shape.argument == "required" and not directive.argument:
+    if spec.argument == "required" and not directive.argument:
         wanted = {"figure": "the path of a file in assets/", "image": "the path of a file in assets/"}.get(
-            shape.kind, shape.argument_is.replace("the title", "a title")
+            spec.kind, spec.argument_is.replace("the title", "a title")
         )
         yield LessonError(directive.line, f"{{{directive.name}}} needs {wanted} after its name")
     for key, entry in directive.options.items():
-        if key not in shape.options and not (shape.kind == "cell" and key in JUPYTER_OPTIONS):
-            known = f"use one of {_sorted_names(shape.options)}" if shape.options else "it takes none"
+        if key not in spec.options and not (spec.kind == "cell" and key in JUPYTER_OPTIONS):
+            known = f"use one of {_sorted_names(spec.options)}" if spec.options else "it takes none"
             yield LessonError(entry.line, f"unknown option '{key}' of {{{directive.name}}}; {known}")
 
 

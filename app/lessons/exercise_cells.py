@@ -147,8 +147,8 @@ def _needs_errors(
         elif other is None and any(later.name == name for later in after):
             text = f"'{cell.name}' needs '{name}', which comes later; move that cell up, or need another one"
         elif other is None:
-            known = ", ".join(earlier) or "none: no cell comes before it"
-            text = f"'{cell.name}' needs '{name[:40]}', which is not a cell; use one of {known}"
+            known = f"use one of {', '.join(earlier)}" if earlier else "no cell comes before it"
+            text = f"'{cell.name}' needs '{name[:40]}', which is not a cell; {known}"
         elif is_exercise(other):
             text = f"'{cell.name}' needs the exercise '{name}', which learners may not have solved; need other cells"
         elif any(tag in (other.tags or ()) for tag in _OTHER_TAGS[1:]):
@@ -161,7 +161,8 @@ def _needs_errors(
 def task_errors(tasks: Sequence[SourceTask], cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:
     """Yield errors in ``{exercise}`` and ``{solution}``."""
     by_name = {cell.name: cell for cell in cells}
-    exercises = ", ".join(cell.name for cell in cells if is_exercise(cell)) or "none: no cell has the tag exercise"
+    exercises = ", ".join(cell.name for cell in cells if is_exercise(cell))
+    known = f"use one of {exercises}" if exercises else "no cell has the tag exercise"
     seen: dict[tuple[str, str], int] = {}
     for task in tasks:
         kind, line = task.directive.name, task.directive.line
@@ -171,7 +172,7 @@ def task_errors(tasks: Sequence[SourceTask], cells: Sequence[ExerciseCell]) -> I
             continue
         cell = by_name.get(task.label)
         if cell is None or not is_exercise(cell):
-            text = f"{{{kind}}} is for '{task.label[:40]}', which is not an exercise; use one of {exercises}"
+            text = f"{{{kind}}} is for '{task.label[:40]}', which is not an exercise; {known}"
             yield LessonError(line, text)
         elif kind == "exercise" and cell.fence_line < line:
             yield LessonError(line, f"{{exercise}} comes after its cell '{task.label}'; move it above the cell")

@@ -101,7 +101,7 @@ def _read_wrong_answer(path: Path, text: str) -> tuple[str, WrongAnswer, list[Le
         faults.append(LessonError(1, text))
     if len(code.encode("utf-8", "surrogatepass")) > MAX_CODE_BYTES:
         faults.append(LessonError(1, f"the code is longer than the limit of {MAX_CODE_BYTES:,} bytes; shorten it"))
-    issue = find_syntax_issue(code)
+    issue = find_syntax_issue(code) if diagnosis else None  # without one, the first line may belong to the code
     if issue is not None:
         faults.append(LessonError(issue.line + 1, f"this is not Python: {issue.reason}; correct it"))
     return cell, WrongAnswer(path, diagnosis, code), faults

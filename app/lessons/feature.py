@@ -13,7 +13,6 @@ from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG
 from app.lessons.navigation import course_links, course_outlines
 from app.lessons.routes import router
-from app.web.access import Access
 from app.web.dependencies import SETTINGS
 
 
@@ -38,13 +37,6 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 FEATURE = Feature(
     name="lessons",
     routers=(router,),
-    access={
-        "home": Access.public,
-        "course": Access.public,
-        "lesson": Access.public,
-        "lesson_source": Access.public,
-        "lesson_asset": Access.public,
-    },
     setup=setup,
     lifespan=lifespan,
     navigation=course_links,

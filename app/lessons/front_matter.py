@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from app.lessons.directives import LessonError
@@ -124,14 +125,6 @@ def _parse_minutes(value: YamlValue) -> int:
     return int(value)
 
 
-def _parse_tags(value: YamlValue) -> tuple[str, ...]:
-    return _parse_list(value, "tag", "multi-worker")
-
-
-def _parse_requires(value: YamlValue) -> tuple[str, ...]:
-    return _parse_list(value, "lesson", "scaling-the-loss")
-
-
 def _parse_list(value: YamlValue, noun: str, example: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InvalidValue(f"must be a list; write it as [{example}, …]")
@@ -210,11 +203,11 @@ _PARSERS: dict[str, Callable[[YamlValue], object]] = {
     "title": _parse_text,
     "summary": _parse_text,
     "minutes": _parse_minutes,
-    "tags": _parse_tags,
+    "tags": partial(_parse_list, noun="tag", example="multi-worker"),
     "status": _parse_status,
     "topology": parse_topology,
     "topologies": parse_topologies,
     "keras": parse_keras_version,
     "kerases": parse_keras_versions,
-    "requires": _parse_requires,
+    "requires": partial(_parse_list, noun="lesson", example="scaling-the-loss"),
 }

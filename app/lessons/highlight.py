@@ -18,7 +18,6 @@ _FORMATTER = HtmlFormatter(nowrap=True)
 
 
 def can_highlight(language: str) -> bool:
-    """Whether code in this language can be highlighted."""
     return _find_lexer(language) is not None
 
 

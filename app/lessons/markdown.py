@@ -119,7 +119,7 @@ def _fence_errors(
             yield LessonError(
                 first + 1, f"{mark}{token.info} is not a directive; write its name in braces, as in {mark}{{note}}"
             )
-    elif directive.shape is not None and directive.shape.kind == "task" and nested:
+    elif directive.spec is not None and directive.spec.kind == "task" and nested:
         text = f"{{{directive.name}}} cannot be inside another block; move it to the left margin"
         yield LessonError(first + 1, text)
     elif directive.name == "code-cell":
@@ -130,8 +130,8 @@ def _fence_errors(
 
 
 def _directive_tokens(directive: Directive, fence: Token, env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
-    shape = directive.shape
-    kind = shape.kind if shape else ""
+    spec = directive.spec
+    kind = spec.kind if spec else ""
     if kind == "math":
         yield _make_token("math_block", fence, directive, content=directive.body)
     elif kind in ("cell", "image"):

@@ -13,8 +13,6 @@ from markupsafe import Markup
 
 
 class LessonStatus(StrEnum):
-    """The publication status of a lesson."""
-
     draft = "draft"
     published = "published"
     deprecated = "deprecated"
@@ -260,7 +258,6 @@ class Lesson:
         return f"{self.course}/{self.slug}"
 
     def cell(self, name: str) -> Cell | None:
-        """The cell with this name, if it exists."""
         return next((cell for cell in self.cells if cell.name == name), None)
 
     @property
@@ -275,7 +272,6 @@ class Lesson:
 
     @property
     def exercises(self) -> tuple[Cell, ...]:
-        """The cells that are exercises."""
         return tuple(cell for cell in self.cells if cell.exercise is not None)
 
     @property

@@ -14,7 +14,6 @@ from app.web.rendering import NavItem
 
 
 def course_links(request: Request) -> list[NavItem]:
-    """A link for each course."""
     lang = i18n.current_language()
     path = request.url.path
     addresses = [
@@ -25,7 +24,6 @@ def course_links(request: Request) -> list[NavItem]:
 
 
 def course_outlines(request: Request, _error: LockstepError) -> Mapping[str, Any]:
-    """The outline of every course."""
     catalog = request_catalog(request)
     lang = i18n.current_language()
     return {"courses": [catalog.outline(course.slug, lang) for course in catalog.courses(lang)]}

@@ -26,7 +26,7 @@ class SyntaxIssue:
 def find_syntax_issue(code: str) -> SyntaxIssue | None:
     """Why the code is not valid Python; None if it is."""
     plain, _ = without_magics(code)
-    compiled = _compile(plain)
+    compiled = _compile_guarded(plain, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     return compiled if isinstance(compiled, SyntaxIssue) else None
 
 
@@ -77,10 +77,6 @@ class _TextRemover(ast.NodeTransformer):
 
 def _parse(code: str) -> ast.AST | SyntaxIssue:
     return _compile_guarded(code, ast.PyCF_ONLY_AST)
-
-
-def _compile(code: str) -> object:
-    return _compile_guarded(code, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def _compile_guarded(code: str, flags: int) -> ast.AST | SyntaxIssue:

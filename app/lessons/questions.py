@@ -22,6 +22,7 @@ QUESTION_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _MAX_NAME_LENGTH = 40
 _NAME_RULE = f"use at most {_MAX_NAME_LENGTH} lowercase letters, digits, and hyphens, starting with a letter"
 _TOLERANCE = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?%?")
+_MARK_WITHIN = re.compile(r"- ?\[[ xX]\] ")
 _EXAMPLES = {
     "quiz": "end it with a list of '- [x] right' and '- [ ] wrong'",
     "predict": "add ':answer: 16', ':from: \"each sees {number}\"', a list of '- [ ] choice', or a numbered list",
@@ -165,6 +166,8 @@ def _choice_errors(question: SourceQuestion, what: str) -> Iterator[LessonError]
             yield LessonError(choice.line, f"a choice of {what} has no text; write it behind its mark")
         elif first != choice.line:
             yield LessonError(choice.line, f"{what} has the choice of line {first} twice; remove one")
+        if _MARK_WITHIN.search(choice.text):
+            yield LessonError(choice.line, f"a choice of {what} has a mark in its text; begin a line with each mark")
         if question.kind == "order" and choice.feedback:
             yield LessonError(choice.line, f"a step of {what} has feedback, which nobody sees; write one line")
         if question.kind in ("quiz", "choice") and choice.correct is None:

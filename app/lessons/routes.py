@@ -30,6 +30,7 @@ from app.lessons.dependencies import CatalogDep
 from app.lessons.machine_labels import lesson_machine_labels
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.lessons.url_paths import LESSON_PATH
+from app.web.access import Access
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_cached_page, render_private_page
 
@@ -37,7 +38,7 @@ _ASSET_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src
 """A picture may be an SVG with a script: opened by itself, it gets no rights."""
 
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.public])
 
 
 @router.get("/", name="home")

@@ -120,15 +120,8 @@ def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None) -> bool:
     """Whether a lesson is a draft. If it was never valid, its front matter decides, if that can be read."""
     if shown:
         return any(lesson.status is LessonStatus.draft for lesson in shown.values())
-    return (
-        english is not None
-        and english.document is not None
-        and _document_status(english.document) is LessonStatus.draft
-    )
-
-
-def _document_status(document: Document) -> LessonStatus:
-    return document.header.status or LessonStatus.draft
+    document = english.document if english is not None else None
+    return document is not None and document.header.status in (None, LessonStatus.draft)
 
 
 def _course_folders(root: Path) -> list[Path]:

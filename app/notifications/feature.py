@@ -16,7 +16,6 @@ from app.notifications.service import delete_expired, export_notifications
 from app.notifications.unread_stream import UNREAD_COUNT_STREAMS, UnreadCountStreams
 from app.notifications.unsubscribe_links import UNSUBSCRIBE_TOKENS, UnsubscribeTokens
 from app.notifications.views import DESCRIBERS
-from app.web.access import Access
 from app.web.dependencies import BUS, DATABASE, SETTINGS
 
 
@@ -41,16 +40,6 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 FEATURE = Feature(
     name="notifications",
     routers=(router,),
-    access={
-        "bell": Access.learner,
-        "notifications_stream": Access.learner,
-        "notifications": Access.account,
-        "notification": Access.account,
-        "mark_notifications_read": Access.account,
-        "resume_emails": Access.account,
-        "unsubscribe_page": Access.public,
-        "unsubscribe": Access.public,
-    },
     csrf_exempt_paths=(CSRF_EXEMPT_PATHS,),
     lifespan=lifespan,
     cleanup_tasks=lambda _app: (delete_expired,),

@@ -88,7 +88,7 @@ class NotificationMailer:
             async with self._db.session() as session:
                 waiting = (await session.execute(_pending(at, after))).all()
             for told_at, _id, account_id, frequency, time_zone in waiting:
-                until = _cutoff(frequency, time_zone, at)
+                until = latest_digest_time(at, time_zone) if frequency == EmailFrequency.daily else at
                 if told_at <= until and account_id not in seen:
                     seen.add(account_id)
                     mailed += await self._send_safely(account_id, at, until)
@@ -142,10 +142,6 @@ class NotificationMailer:
         unsubscribe_url = url("unsubscribe_page", token=token)
         template = "notifications/mail/notifications.html"
         return TemplatedEmail(account.email, account.language, template, values, account.id, unsubscribe_url)
-
-
-def _cutoff(frequency: str, time_zone: str, at: datetime) -> datetime:
-    return latest_digest_time(at, time_zone) if frequency == EmailFrequency.daily else at
 
 
 def _pending(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:

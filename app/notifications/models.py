@@ -12,8 +12,6 @@ from app.db import Base, UtcDateTime
 
 
 class NotificationKind(StrEnum):
-    """What a notification is about."""
-
     reply = "reply"
     """A comment in a thread that the account wrote in. Subject: the comment."""
     mention = "mention"

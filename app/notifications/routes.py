@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.accounts.dependencies import OptionalAccount, RequiredAccount, get_principal
+from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.errors import HttpStatusError, InvalidInput, NotFound
 from app.i18n import N_
 from app.notifications import service
@@ -25,6 +26,7 @@ from app.notifications.models import EMAILED_KINDS, NotificationKind
 from app.notifications.unread_stream import UnreadCountStreamsDep
 from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens, UnsubscribeTokensDep
 from app.notifications.views import DescribersDep, build_views
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep, SettingsDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
@@ -42,7 +44,7 @@ class NotificationNotFound(NotFound):
     message = N_("This notification does not exist.")
 
 
-@router.get(f"{LANGUAGE_PREFIX}/notifications/bell", name="bell")
+@router.get(f"{LANGUAGE_PREFIX}/notifications/bell", name="bell", tags=[Access.learner])
 async def bell(request: Request, lang: str, account: OptionalAccount, db: DatabaseDep) -> HTMLResponse:
     unread = 0
     if account is not None:
@@ -53,15 +55,16 @@ async def bell(request: Request, lang: str, account: OptionalAccount, db: Databa
     return render_fragment(request, "notifications/bell.html", account=account, unread=shown, more=more)
 
 
-@router.get("/notifications/stream", name="notifications_stream")
-async def stream(request: Request, streams: UnreadCountStreamsDep) -> Response:
+@router.get("/notifications/stream", name="notifications_stream", tags=[Access.learner])
+async def stream(request: Request, streams: UnreadCountStreamsDep, disabled: DisabledAccountsDep) -> Response:
     """A stream for visitors too, which ends at once: browsers log an error response in the console."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         raise HttpStatusError(406)  # an EventSource always accepts this type; other clients would wait for an end
-    return event_stream(streams.events((await get_principal(request)).auth_session))
+    principal = await get_principal(request)
+    return event_stream(streams.events(principal.auth_session), disabled.watch(principal.learner_id))
 
 
-@router.get(f"{LANGUAGE_PREFIX}/notifications", name="notifications")
+@router.get(f"{LANGUAGE_PREFIX}/notifications", name="notifications", tags=[Access.account])
 async def show_notifications(
     request: Request,
     lang: str,
@@ -81,7 +84,7 @@ async def show_notifications(
     return render_private_page(request, "notifications/page.html", account=account, **facts)
 
 
-@router.get(f"{LANGUAGE_PREFIX}/notifications/{{notification_id}}", name="notification")
+@router.get(f"{LANGUAGE_PREFIX}/notifications/{{notification_id}}", name="notification", tags=[Access.account])
 async def open_notification(
     request: Request,
     lang: str,
@@ -107,7 +110,7 @@ async def open_notification(
     return RedirectResponse(f"{address}{view.content.anchor}", 303, NO_STORE)
 
 
-@router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="mark_notifications_read")
+@router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="mark_notifications_read", tags=[Access.account])
 async def mark_notifications_read(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     """Mark the notification named by the form as read, or all of them."""
     which = (await read_form(request)).get("which")
@@ -116,7 +119,7 @@ async def mark_notifications_read(request: Request, lang: str, account: Required
     return _redirect_to_list(request, lang)
 
 
-@router.post(f"{LANGUAGE_PREFIX}/notifications/emails", name="resume_emails")
+@router.post(f"{LANGUAGE_PREFIX}/notifications/emails", name="resume_emails", tags=[Access.account])
 async def resume_emails(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     kind = (await read_form(request)).get("kind", "")
     if kind not in EMAILED_KINDS:
@@ -126,14 +129,14 @@ async def resume_emails(request: Request, lang: str, account: RequiredAccount, d
     return _redirect_to_list(request, lang)
 
 
-@router.get(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe_page")
+@router.get(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe_page", tags=[Access.public])
 async def unsubscribe_page(
     request: Request, lang: str, token: str, unsubscribe_tokens: UnsubscribeTokensDep
 ) -> HTMLResponse:
     return _unsubscribe_page(request, unsubscribe_tokens, token, done=False)
 
 
-@router.post(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe")
+@router.post(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe", tags=[Access.public])
 async def unsubscribe(
     request: Request, lang: str, token: str, db: DatabaseDep, unsubscribe_tokens: UnsubscribeTokensDep
 ) -> HTMLResponse:

@@ -101,12 +101,10 @@ class AchievementProgress:
 
     @property
     def done(self) -> bool:
-        """Whether it is earned."""
         return self.have >= self.need
 
 
 def matches_any(patterns: Collection[str], subject: str) -> bool:
-    """Whether the subject matches one of the patterns."""
     return any(pattern in ("*", subject) or bool(_compile_pattern(pattern).fullmatch(subject)) for pattern in patterns)
 
 

@@ -1,6 +1,6 @@
 """The badges of achievements: SVG files in ``badges/``, on a grid of 64 by 64.
 
-A badge uses classes instead of colors (``app/web/frontend/badge.css``): ``f`` fills and ``s`` strokes in the color of a
+A badge uses classes instead of colors (``frontend/badge.css``): ``f`` fills and ``s`` strokes in the color of a
 replica (``r0`` to ``r7``), ``i`` and ``k`` are ink, ``t`` is a thin line, ``cut`` and ``stop`` are paper. So one file
 serves the light and dark themes, and the outline of a badge that is not earned yet.
 """
@@ -28,5 +28,4 @@ def badge_svg(name: str) -> Markup:
 
 @lru_cache
 def badge_names() -> frozenset[str]:
-    """The names of all badges."""
     return frozenset(file.stem for file in BADGES_DIR.glob("*.svg"))

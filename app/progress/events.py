@@ -1,7 +1,8 @@
-"""Learning events: the entries of the ledger, and which of them a completed run proves. Pure.
+"""Learning events: the entries of the ledger, and which of them follow from a completed run. Pure.
 
-Only what the server knows counts: which cell ran on which machine with which code, its outcome as reported by the
-supervisor, and the supervisor's own notices. What a learner's program prints proves nothing.
+The server knows which cell was run on which machine with which code, and the supervisor's own notices. That the code
+ran to its end is the kernel's claim: the learner's code runs in the same process and could forge it. So what follows
+from a run is worth little; only a judged exercise, whose judge has never run learner code, is worth more.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from app.progress import code_analysis
 from runners.wire.protocol import Topology
 
 CELL_XP = 2
-"""Running a lesson's code is worth little: most XP comes from passed checks."""
-PREDICTION_XP = 5
-QUIZ_XP = 5
-TOPOLOGY_XP = 5
-STRATEGY_XP = 15
+PREDICTION_XP = 2
+QUIZ_XP = 2
+"""Working through a lesson is worth little: most XP comes from passed checks."""
+TOPOLOGY_XP = 2
+STRATEGY_XP = 2
 LONG_RUN_MS = 120_000
 """Duration from which a run counts as long."""
 _NIGHT_START_HOUR, _NIGHT_END_HOUR = 22, 5

@@ -13,7 +13,6 @@ from app.progress.page_routes import router as page_router
 from app.progress.personal_data import RETENTION_RULES, erase_progress, export_progress
 from app.progress.routes import localized_router, router
 from app.progress.service import PROGRESS, ProgressService
-from app.web.access import Access
 
 
 def setup(app: FastAPI) -> None:
@@ -23,27 +22,13 @@ def setup(app: FastAPI) -> None:
     PROGRESS.set(app, ProgressService(catalog, achievements))
 
 
-def describers(app: FastAPI) -> dict[NotificationKind, AchievementDescriber]:
-    return {NotificationKind.achievement: AchievementDescriber(ACHIEVEMENTS.get(app))}
-
-
 FEATURE = Feature(
     name="progress",
     routers=(localized_router, page_router, router),
-    access={
-        "progress_reading": Access.learner,
-        "progress_news": Access.learner,
-        "progress_outline": Access.learner,
-        "progress_header": Access.learner,
-        "progress_awards": Access.learner,
-        "lesson_end": Access.learner,
-        "achievements": Access.learner,
-        "learner_profile": Access.public,
-    },
     setup=setup,
     exporters={"progress": export_progress},
     erasers=(erase_progress,),
     mergers=lambda app: (PROGRESS.get(app).ledger.merge,),
     retention_rules=RETENTION_RULES,
-    describers=describers,
+    describers=lambda app: {NotificationKind.achievement: AchievementDescriber(ACHIEVEMENTS.get(app))},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -59,12 +60,17 @@ async def find_done_tasks(
     return {LessonTask(*row) for row in found} & set(tasks)
 
 
-async def find_exercise_awards(session: AsyncSession, learner_id: str | None, exercise: str) -> set[str]:
-    """What a learner has earned in an exercise (``course/lesson#cell``): names of checks, and "" once it was passed."""
+async def find_exercise_awards(session: AsyncSession, learner_id: str | None, lesson: str) -> dict[str, set[str]]:
+    """What a learner has earned in the exercises of a lesson (``course/slug``), by cell.
+
+    For each exercise: the names of its passed checks, and "" once it was passed.
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
     if learner_id is None:
-        return set()
+        return found
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind.in_(("check", "exercise")))
-    subjects = select(LedgerEntry.subject).where(
-        *mine, (LedgerEntry.subject == exercise) | LedgerEntry.subject.startswith(f"{exercise}/", autoescape=True)
-    )
-    return {subject[len(exercise) :].removeprefix("/") for subject in await session.scalars(subjects)}
+    subjects = select(LedgerEntry.subject).where(*mine, LedgerEntry.subject.startswith(f"{lesson}#", autoescape=True))
+    for subject in await session.scalars(subjects):
+        cell, _, check = subject.partition("#")[2].partition("/")
+        found[cell].add(check)
+    return found

@@ -30,14 +30,12 @@ _INSERT_BATCH_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class AwardResult:
-    """What an award added."""
-
     learner_id: str
     """The current owner: the account's learner, if the visitor was merged in the meantime."""
     entries: tuple[LearningEvent, ...]
     """New entries of the ledger, including those that followed from the events: lessons, modules, achievements."""
-    xp_before: int
     xp: int
+    """The learner's total."""
 
     def of(self, kind: str) -> tuple[str, ...]:
         """The subjects of the new entries of one kind."""
@@ -57,9 +55,9 @@ class Ledger:
     async def enter(self, session: AsyncSession, learner_id: str, facts: Iterable[LearningEvent]) -> AwardResult:
         """``award`` for a learner that this transaction has locked (``lock_current_learner``)."""
         known = await load_learner_events(session, learner_id)
-        before, at = known.xp, _next_timestamp(known)
+        at = _next_timestamp(known)
         new = [fact for fact in sorted(set(facts)) if known.add(fact, at)]
-        return await self._enter(session, learner_id, known, before, [(fact, at) for fact in new], at)
+        return await self._enter(session, learner_id, known, [(fact, at) for fact in new], at)
 
     async def merge(self, session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
         """Merge one learner's progress into another's. Nothing is lost or counted twice; the earliest times are kept.
@@ -93,7 +91,7 @@ class Ledger:
         await session.execute(delete(LedgerEntry).where(LedgerEntry.learner_id == from_learner))
         await timezones.merge_timezone(session, from_learner, to_learner)
         await lesson_progress.merge_lessons(session, from_learner, to_learner)
-        awarded = await self._enter(session, to_learner, known, before, new, at)
+        awarded = await self._enter(session, to_learner, known, new, at)
         return {
             "xp": awarded.xp - before,
             "cells": len(awarded.of("cell")),
@@ -106,7 +104,6 @@ class Ledger:
         session: AsyncSession,
         learner_id: str,
         known: LearnerEvents,
-        before: int,
         new: Sequence[tuple[LearningEvent, datetime]],
         at: datetime,
     ) -> AwardResult:
@@ -118,7 +115,7 @@ class Ledger:
         rows = [(fact, moment) for fact, moment in new] + [(fact, at) for fact in derived]
         entered = await _insert_entries(session, learner_id, rows)
         await _notify_achievements(session, learner_id, set(derived).intersection(entered))
-        return AwardResult(learner_id, entered, before, before + sum(fact.xp for fact in entered))
+        return AwardResult(learner_id, entered, known.xp)
 
 
 _ENTRIES = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.occurred_at)

@@ -68,10 +68,7 @@ async def update_completions(
         if row.completed_at is None or row.last_seen_at <= row.completed_at:
             continue
         where = where or await timezones.learner_timezone(session, learner_id)
-        if (
-            timezones.to_local_time(row.last_seen_at, where).date()
-            > timezones.to_local_time(row.completed_at, where).date()
-        ):
+        if row.last_seen_at.astimezone(where).date() > row.completed_at.astimezone(where).date():
             row.revisited_at = _earliest(row.revisited_at, row.last_seen_at)
             facts.append(LearningEvent("revisit", lesson))
     await session.flush()

@@ -43,8 +43,6 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class LevelStep:
-    """A level in the list of levels."""
-
     number: int
     xp: int
     """The total XP at which it is reached."""

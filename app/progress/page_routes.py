@@ -22,6 +22,7 @@ from app.progress.history import find_cells_run, find_done_tasks, load_active_da
 from app.progress.levels import level_steps
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment, render_page, render_private_page
@@ -35,7 +36,7 @@ PageNumber = Annotated[int, Query(alias="page", ge=1, le=_MAX_PAGES)]
 _UTC = ZoneInfo("UTC")
 
 
-@router.get("/progress", name="progress_header")
+@router.get("/progress", name="progress_header", tags=[Access.learner])
 async def show_header(
     request: Request,
     lang: str,
@@ -61,7 +62,7 @@ async def show_header(
     )
 
 
-@router.get("/progress/awards", name="progress_awards")
+@router.get("/progress/awards", name="progress_awards", tags=[Access.learner])
 async def show_awards(
     request: Request,
     lang: str,
@@ -77,7 +78,7 @@ async def show_awards(
     )
 
 
-@router.get(f"{LESSON_PATH}/end", name="lesson_end")
+@router.get(f"{LESSON_PATH}/end", name="lesson_end", tags=[Access.learner])
 async def show_lesson_end(
     request: Request,
     lang: str,
@@ -108,7 +109,7 @@ async def show_lesson_end(
     )
 
 
-@router.get("/achievements", name="achievements")
+@router.get("/achievements", name="achievements", tags=[Access.learner])
 async def show_achievements(
     request: Request,
     lang: str,
@@ -144,7 +145,7 @@ async def show_achievements(
     )
 
 
-@router.get("/learners/{handle}", name="learner_profile")
+@router.get("/learners/{handle}", name="learner_profile", tags=[Access.public])
 async def show_profile(
     request: Request, lang: str, handle: str, catalog: CatalogDep, progress: ProgressServiceDep, db: DatabaseDep
 ) -> HTMLResponse:

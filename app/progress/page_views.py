@@ -19,7 +19,6 @@ from app.progress.history import HistoryPage
 from app.progress.levels import Level
 from app.progress.requirements import LessonTask
 from app.progress.summary import AchievementView, LessonStage, LessonState, NewsItem, ProgressNews
-from app.progress.timezones import to_local_time
 
 KIND_LABELS: Mapping[str, str] = {
     "achievement": N_("Achievement"),
@@ -86,8 +85,6 @@ class AwardCard:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One row of the history."""
-
     at: datetime
     kind: str
     title: str
@@ -115,7 +112,7 @@ def group_badges(
 
 
 def _badge_view(view: AchievementView, drawing: str, where: ZoneInfo) -> BadgeView:
-    at = to_local_time(view.earned_at, where) if view.earned_at else None
+    at = view.earned_at.astimezone(where) if view.earned_at else None
     have, need = min(view.towards.have, view.towards.need), view.towards.need
     return BadgeView(view.title, view.description, badge_svg(drawing), view.xp, at, have, need)
 
@@ -145,7 +142,7 @@ def history_rows(
     titles = {view.id: view.title for view in views}
     return [
         HistoryRow(
-            to_local_time(entry.occurred_at, where),
+            entry.occurred_at.astimezone(where),
             gettext(KIND_LABELS[entry.kind]) if entry.kind in KIND_LABELS else entry.kind,
             titles.get(entry.subject, entry.subject)
             if entry.kind == "achievement"
@@ -167,7 +164,9 @@ def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str)
                 cell = lesson.cell(cell_name)
                 return f"{cell.title if cell else cell_name} · {lesson.title}"
             case "check":
-                return f"{cell_name.partition('/')[2]} · {catalog.lesson(course, name, language).title}"
+                lesson = catalog.lesson(course, name, language)
+                cell_name, _, check = cell_name.partition("/")
+                return f"{catalog.check_title(lesson.key, cell_name, check, language)} · {lesson.title}"
             case "prediction" | "quiz":
                 lesson = catalog.lesson(course, name, language)
                 asked = {one.name: one.question.striptags() for one in lesson.predictions if kind == "prediction"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -11,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
-from app.db import delete_batch, stream_scalars
+from app.db import stream_scalars
 from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
 
 _LESSON_COLUMNS = ("lesson", "started_at", "end_reached_at", "completed_at", "revisited_at", "last_seen_at", "anchor")
@@ -31,30 +30,12 @@ async def export_progress(session: AsyncSession, account: Account) -> AsyncItera
 
 
 async def erase_progress(session: AsyncSession, account: Account) -> None:
-    """Delete an account's progress."""
     for table in (LedgerEntry, LessonProgress, LearnerTimeZone):
         await session.execute(delete(table).where(table.learner_id == account.learner_id))
 
 
-async def _purge_awards(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    return await delete_batch(
-        session, LedgerEntry, most, LedgerEntry.learner_id == learner, LedgerEntry.occurred_at < before
-    )
-
-
-async def _purge_lessons(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    mine = (LessonProgress.learner_id == learner, LessonProgress.last_seen_at < before)
-    return await delete_batch(session, LessonProgress, most, *mine)
-
-
-async def _purge_timezone(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    return await delete_batch(
-        session, LearnerTimeZone, most, LearnerTimeZone.learner_id == learner, LearnerTimeZone.updated_at < before
-    )
-
-
 RETENTION_RULES = (
-    RetentionRule(LedgerEntry.learner_id, LedgerEntry.occurred_at, _purge_awards),
-    RetentionRule(LessonProgress.learner_id, LessonProgress.last_seen_at, _purge_lessons),
-    RetentionRule(LearnerTimeZone.learner_id, LearnerTimeZone.updated_at, _purge_timezone),
+    RetentionRule(LedgerEntry.learner_id, LedgerEntry.occurred_at),
+    RetentionRule(LessonProgress.learner_id, LessonProgress.last_seen_at),
+    RetentionRule(LearnerTimeZone.learner_id, LearnerTimeZone.updated_at),
 )

@@ -17,9 +17,11 @@ from app.progress.events import LearningEvent
 from app.progress.levels import level_for_xp
 from app.progress.streaks import compute_streak
 
-LESSON_XP = 25
+LESSON_XP = 10
 MODULE_XP = 50
-COURSE_XP = 200
+COURSE_XP = 100
+UNJUDGED_XP = 2
+"""Of a lesson, module or course without any exercise: runs and clicks alone complete it."""
 
 
 class LessonTask(NamedTuple):
@@ -63,6 +65,10 @@ class Requirements:
     def modules(self) -> Mapping[str, tuple[str, ...]]:
         """The lessons of every module."""
         return {name: lessons for course in self.courses.values() for name, lessons in course.modules.items()}
+
+    def judges(self, lessons: Iterable[str]) -> bool:
+        """Whether one of the lessons has an exercise."""
+        return any(task.kind == "exercise" for lesson in lessons for task in self.tasks.get(lesson, ()))
 
 
 class LearnerEvents:
@@ -109,20 +115,22 @@ def _due_events(known: LearnerEvents, terms: Requirements) -> Iterable[LearningE
     lessons = known.by_kind["lesson"].keys()
     for lesson in (known.by_kind["read"].keys() | terms.tasks.keys()) - lessons:
         if known.completed_at(lesson, terms) is not None:
-            yield LearningEvent("lesson", lesson, LESSON_XP if terms.cells[lesson] or terms.tasks.get(lesson) else 0)
+            worth = LESSON_XP if terms.judges((lesson,)) else UNJUDGED_XP
+            yield LearningEvent("lesson", lesson, worth if terms.cells[lesson] or terms.tasks.get(lesson) else 0)
     for course in terms.courses.values():
         for module, needed_lessons in course.modules.items():
             if needed_lessons and lessons >= set(needed_lessons):
-                yield LearningEvent("module", module, MODULE_XP)
+                worth = MODULE_XP if terms.judges(needed_lessons) else UNJUDGED_XP
+                yield LearningEvent("module", module, worth)
         if course.lessons and lessons >= set(course.lessons):
-            yield LearningEvent("course", course.slug, COURSE_XP)
+            worth = COURSE_XP if terms.judges(course.lessons) else UNJUDGED_XP
+            yield LearningEvent("course", course.slug, worth)
     for rule in terms.rules:
         if rule.id not in known.by_kind["achievement"] and achievement_progress(rule, known, terms).done:
             yield LearningEvent("achievement", rule.id, rule.xp)
 
 
 def achievement_progress(rule: Achievement, known: LearnerEvents, terms: Requirements) -> AchievementProgress:
-    """The progress toward an achievement."""
     steps = [_condition_progress(need, known, terms) for need in rule.needs]
     return AchievementProgress(sum(min(step.have, step.need) for step in steps), sum(step.need for step in steps))
 

@@ -14,12 +14,13 @@ from app.lessons.dependencies import CatalogDep
 from app.progress.reading_progress import ReadingReport
 from app.progress.service import ProgressServiceDep
 from app.progress.summary import LessonState, ProgressNews
+from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import NO_STORE
 
-router = APIRouter()
-localized_router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(tags=[Access.learner])
+localized_router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _NEWS_ADAPTER = TypeAdapter(ProgressNews)
 _STATES_ADAPTER = TypeAdapter(list[LessonState])

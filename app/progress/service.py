@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import now
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.catalog import Catalog
-from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
 from app.lessons.model import Cell, CellTag, Lesson
 from app.progress import lesson_progress, timezones
 from app.progress.achievement_catalog import AchievementCatalog
@@ -54,16 +53,13 @@ class ProgressService:
 
     def cell(self, lesson: str, name: str) -> Cell | None:
         """The cell of the lesson ``course/slug`` with this name, if it exists now."""
-        course, _, slug = lesson.partition("/")
-        try:
-            return self._catalog.lesson(course, slug, DEFAULT_LANGUAGE).cell(name)
-        except (CourseNotFound, LessonNotFound, LessonUnavailable):
-            return None
+        found = self._catalog.find_lesson(lesson, DEFAULT_LANGUAGE)
+        return found.cell(name) if found is not None else None
 
     async def run_ended(self, session: AsyncSession, learner_id: str, run: CompletedRun) -> AwardResult:
         """Award what a run proves. The caller commits."""
         learner_id = await lock_current_learner(session, learner_id)
-        here = timezones.to_local_time(run.ended, await timezones.learner_timezone(session, learner_id))
+        here = run.ended.astimezone(await timezones.learner_timezone(session, learner_id))
         if run.lesson in self.terms().minutes:
             visit = LessonVisit(run.lesson, run.ended, run.ended, anchor=f"cell-{run.cell}")
             await lesson_progress.record_visits(session, learner_id, [visit])
@@ -75,7 +71,7 @@ class ProgressService:
         """Award what a learner has just done in a lesson, at an anchor of its page. The caller commits."""
         learner_id = await lock_current_learner(session, learner_id)
         moment = now()
-        here = timezones.to_local_time(moment, await timezones.learner_timezone(session, learner_id))
+        here = moment.astimezone(await timezones.learner_timezone(session, learner_id))
         if lesson in self.terms().minutes:
             visit = LessonVisit(lesson, moment, moment, anchor=anchor)
             await lesson_progress.record_visits(session, learner_id, [visit])
@@ -99,9 +95,7 @@ class ProgressService:
         ]
         facts = await lesson_progress.record_visits(session, learner_id, visits)
         if visits:
-            facts.append(
-                active_day(timezones.to_local_time(now(), await timezones.learner_timezone(session, learner_id)))
-            )
+            facts.append(active_day(now().astimezone(await timezones.learner_timezone(session, learner_id))))
         await self.ledger.enter(session, learner_id, facts)
         return len(visits)
 

@@ -29,8 +29,6 @@ class Streak:
     """The highest value that ``weeks`` ever had."""
     days: int
     """Active days in the current week."""
-    frozen: bool
-    """Whether this month's freeze has been used."""
 
 
 def compute_streak(days: Iterable[date], today: date) -> Streak:
@@ -48,7 +46,7 @@ def compute_streak(days: Iterable[date], today: date) -> Streak:
             whole, frozen = 0, whole
         longest = max(longest, whole, frozen)
         week += _WEEK
-    return Streak(max(whole, frozen), longest, active[this_week], frozen > whole)
+    return Streak(max(whole, frozen), longest, active[this_week])
 
 
 def _monday(day: date) -> date:

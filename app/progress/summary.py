@@ -5,7 +5,7 @@ Texts are in the current language (``app.i18n.current_language``). A learner of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -18,7 +18,7 @@ from app.accounts.models import Account
 from app.db import UtcDateTime, now
 from app.lessons.catalog import Catalog
 from app.lessons.course_file import LocalizedText, localized
-from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.errors import CourseNotFound
 from app.progress import timezones
 from app.progress.achievement_file import Achievement, AchievementProgress
 from app.progress.ledger import load_learner_events
@@ -70,8 +70,6 @@ _XP_TOTAL = select(func.max(LedgerEntry.occurred_at), func.coalesce(func.sum(Led
 
 
 class LessonStage(StrEnum):
-    """The stage of a lesson."""
-
     new = "new"
     started = "started"
     completed = "completed"
@@ -92,8 +90,6 @@ class ResumePoint:
 
 @dataclass(frozen=True, slots=True)
 class ProgressHeader:
-    """The numbers in the header."""
-
     level: Level
     lessons_done: int
     """In the course, or in all courses."""
@@ -301,21 +297,15 @@ class ProgressSummary:
         elif kind == "lesson":
             title = self._catalog.lesson_title(subject, i18n.current_language())
         elif kind in ("cell", "exercise"):
-            title = self._title_of_cell(subject)
+            lesson, _, name = subject.partition("#")
+            title = self._catalog.cell_title(lesson, name, i18n.current_language())
         elif kind == "check":
-            title = subject.partition("#")[2].partition("/")[2]
+            lesson, _, where = subject.partition("#")
+            cell, _, name = where.partition("/")
+            title = self._catalog.check_title(lesson, cell, name, i18n.current_language())
         elif kind in ("module", "course"):
             title = self._title_of_part(course, slug)
         return NewsItem(f"{kind} {subject}", kind, subject, xp, title, description, badge, at)
-
-    def _title_of_cell(self, subject: str) -> str:
-        lesson, _, name = subject.partition("#")
-        course, _, slug = lesson.partition("/")
-        try:
-            cell = self._catalog.lesson(course, slug, i18n.current_language()).cell(name)
-        except (CourseNotFound, LessonNotFound, LessonUnavailable):
-            return name
-        return cell.title if cell is not None else name
 
     def _title_of_part(self, course: str, module: str) -> str:
         try:
@@ -356,17 +346,13 @@ async def _load_figures(session: AsyncSession, learner_id: str | None) -> _Learn
                     visits.append((at, subject, anchor))
                 case _:
                     subjects[kind].add(subject)
-    today = timezones.to_local_time(now(), timezones.choose_timezone(of_account, of_browser)).date()
-    days = compute_streak(_dates(subjects["day"]), today)
+    today = now().astimezone(timezones.choose_timezone(of_account, of_browser)).date()
+    days = compute_streak(map(date.fromisoformat, subjects["day"]), today)
     return _LearnerFigures(xp, last, subjects["lesson"], subjects["achievement"], days, visits)
 
 
 def _cursor(last: datetime | None) -> str:
     return str((last - _EPOCH) // timedelta(microseconds=1)) if last is not None else "0"
-
-
-def _dates(days: Iterable[str]) -> list[date]:
-    return [date.fromisoformat(day) for day in days]
 
 
 def _percent(part: int, whole: int) -> int:

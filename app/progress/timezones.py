@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import delete, select
@@ -30,12 +29,10 @@ def is_timezone(name: str) -> bool:
 
 
 def choose_timezone(of_account: str | None, of_browser: str | None) -> ZoneInfo:
-    """The zone to use."""
     return get_timezone(of_account if of_account not in (None, "", DEFAULT_TIMEZONE) else of_browser)
 
 
 async def learner_timezone(session: AsyncSession, learner_id: str) -> ZoneInfo:
-    """A learner's time zone."""
     of_account = select(Account.time_zone).where(Account.learner_id == learner_id).scalar_subquery()
     of_browser = select(LearnerTimeZone.time_zone).where(LearnerTimeZone.learner_id == learner_id).scalar_subquery()
     return choose_timezone(*(await session.execute(select(of_account, of_browser))).one())
@@ -65,8 +62,3 @@ async def merge_timezone(session: AsyncSession, from_learner: str, to_learner: s
     elif updated_at > there.updated_at:
         there.time_zone, there.updated_at = name, updated_at
     await session.flush()
-
-
-def to_local_time(moment: datetime, where: ZoneInfo) -> datetime:
-    """The moment in local time."""
-    return moment.astimezone(where)

@@ -74,7 +74,7 @@ class RunAwards:
             return
         cell = self._progress.cell(lesson, name)
         announced = cell is not None and CellTag.raises_exception in cell.tags
-        if end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error):
+        if end.exited or (end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error)):
             return
         lesson_code = cell.code if cell is not None else None
         facts = CompletedRun(

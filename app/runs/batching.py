@@ -30,7 +30,6 @@ class TokenBucket:
         return max(0.0, (1 - self._credit) * self._every_s)
 
     def spend(self) -> None:
-        """Take a token."""
         self._gain()
         self._credit -= 1
 

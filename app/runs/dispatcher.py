@@ -67,15 +67,7 @@ class RunDispatcher:
         self.bus = bus
         self.quotas = Quotas(db, QuotaLimits.of(settings))
         self._request_of = RunRequests(catalog)
-        self.followers = FollowerPool(
-            db,
-            runner,
-            bus,
-            RunAwards(progress, hooks),
-            max_stored_bytes=settings.max_stored_bytes,
-            quotas=self.quotas,
-            request_of=self._request_of,
-        )
+        self.followers = FollowerPool(db, runner, bus, self.quotas, RunAwards(progress, hooks), self._request_of)
         self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
         self._addresses = AddressLimiter(settings.visitors_per_address)
         self._max_unfinished = settings.max_unfinished_runs

@@ -78,8 +78,6 @@ class AllSessionsBusy(TooManyRequests):
 
 
 class SessionQueueFull(TooManyRequests):
-    """The session's queue is full."""
-
     message = N_("This session's queue is full ({most} runs). Stop one, or wait for one to finish.")
 
 
@@ -137,11 +135,7 @@ class RunRefused(LockstepError):
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason=reason)
-        self._status = status
-
-    @property
-    def http_status(self) -> int:
-        return self._status
+        self.status = status
 
 
 _ERRORS_BY_LIMIT: dict[LimitName, type[LockstepError]] = {

@@ -50,10 +50,10 @@ class LogPosition:
     """How far a run's log has come."""
 
     last_seq: int
-    stored_bytes: int
     finished: bool
     submitted: bool
     created_at: datetime
+    session_id: str
 
 
 def run_topic(run_id: str) -> str:
@@ -63,14 +63,14 @@ def run_topic(run_id: str) -> str:
 
 async def get_position(db: Database, run_id: str) -> LogPosition | None:
     """How far a run's log has come; None if the run does not exist."""
-    columns = select(Run.last_seq, Run.stored_bytes, Run.state, Run.submitted_at, Run.created_at)
+    columns = select(Run.last_seq, Run.state, Run.submitted_at, Run.created_at, Run.session_id)
     async with db.session() as session:
         row = (await session.execute(columns.where(Run.id == run_id))).one_or_none()
     if row is None:
         return None
-    last_seq, stored_bytes, state, submitted_at, created_at = row
+    last_seq, state, submitted_at, created_at, session_id = row
     submitted = submitted_at is not None or last_seq > 0
-    return LogPosition(last_seq, stored_bytes, state == RunState.finished, submitted, created_at)
+    return LogPosition(last_seq, state == RunState.finished, submitted, created_at, session_id)
 
 
 async def append_events(
@@ -129,10 +129,12 @@ async def read_stored_events(db: Database, run_id: str, after: int, most: int = 
         return [StoredEvent(*row) for row in await session.execute(lines.order_by(RunEvent.seq).limit(most))]
 
 
-async def read_events(session: AsyncSession, run_id: str) -> list[Event]:
-    """All stored events of a run, in order."""
-    payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id).order_by(RunEvent.seq)
-    return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads)]
+async def read_events(session: AsyncSession, run_id: str, kind: str | None = None) -> list[Event]:
+    """All stored events of a run, or all of one kind, in order."""
+    payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id)
+    if kind is not None:
+        payloads = payloads.where(RunEvent.kind == kind)
+    return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads.order_by(RunEvent.seq))]
 
 
 async def mark_submitted(db: Database, run_id: str) -> None:

@@ -83,8 +83,6 @@ _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ActionButton:
-    """A button for one action."""
-
     action: ProcessAction
     words: str
     label: str

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.accounts.cleanup import CleanupTask
 from app.feature import Feature
 from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
+from app.runs.disabled_accounts import end_runs_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import RETENTION_RULES, erase_runs, export_runs, move_runs
@@ -19,7 +20,6 @@ from app.runs.routes import router
 from app.runs.session_routes import router as session_router
 from app.runs.sweeper import OutputSweeper
 from app.settings import is_public_url
-from app.web.access import Access
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, RUNNER, SETTINGS
 from runners.wire.client import RunnerClient
 
@@ -42,39 +42,23 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             RUN_HOOKS.get(app),
         ),
     )
+    watched = DATABASE.get(app), runner, BUS.get(app), dispatcher.followers
+    ending = asyncio.create_task(end_runs_of_disabled_accounts(*watched))
     try:
         await dispatcher.followers.resume()
         yield
     finally:
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
         await dispatcher.followers.close()
         await runner.close()
-
-
-def cleanup_tasks(app: FastAPI) -> list[CleanupTask]:
-    return [OutputSweeper(QuotaLimits.of(SETTINGS.get(app)))]
 
 
 FEATURE = Feature(
     name="runs",
     routers=(router, session_router),
-    access={
-        "create_run": Access.learner,
-        "list_runs": Access.learner,
-        "show_run": Access.learner,
-        "run_events": Access.learner,
-        "run_stream": Access.learner,
-        "stop_run": Access.learner,
-        "run_display": Access.learner,
-        "session_panel": Access.learner,
-        "session_start": Access.learner,
-        "session_stream": Access.learner,
-        "session_restart": Access.learner,
-        "session_keep": Access.learner,
-        "session_interrupt": Access.learner,
-        "session_failure": Access.learner,
-    },
     lifespan=lifespan,
-    cleanup_tasks=cleanup_tasks,
+    cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
     exporters={"runs": export_runs},
     erasers=(erase_runs,),
     mergers=lambda _app: (move_runs,),

@@ -3,7 +3,8 @@
 Output is never lost: the supervisor keeps each event until it is acknowledged, and it is acknowledged after the commit.
 If anything fails in between (the stream, this process, another process that follows the run), following resumes after
 the last event stored. A run that never reached the supervisor is submitted again and again; the run's ID makes that
-harmless. A run that the supervisor had but no longer knows is lost, and its log says so.
+harmless. A run that the supervisor had but no longer knows is lost, and its log says so. A run that was deleted with
+its account is ended.
 """
 
 from __future__ import annotations
@@ -42,6 +43,14 @@ EventBatches = AsyncGenerator[list[Event], None]
 _log = structlog.get_logger("follower")
 
 
+async def end_run(runner: RunnerClient, run_id: str, session_id: str) -> None:
+    """Stop a run, then end its session, because code may ignore the interrupt. A judgement has no session."""
+    with suppress(RequestRefused):
+        await runner.stop(run_id)
+    with suppress(RequestRefused):
+        await runner.end(session_id)
+
+
 class RunFollower:
     """Follows one run in this process."""
 
@@ -51,9 +60,8 @@ class RunFollower:
         db: Database,
         runner: RunnerClient,
         bus: Bus,
-        max_stored_bytes: int,
+        quotas: Quotas,
         awards: RunAwards | None = None,
-        quotas: Quotas | None = None,
         network: str | None = None,
         request_of: Callable[[Run], RunRequest] = run_request,
     ) -> None:
@@ -63,12 +71,12 @@ class RunFollower:
         self._db = db
         self._runner = runner
         self._bus = bus
-        self._max_stored_bytes = max_stored_bytes
         self._awards = awards
         self._quotas = quotas
         self._network = network
         """The network address of a visitor's run, if it counts toward a quota."""
         self._request_of = request_of
+        self._session_id = ""
         self._reached = -1
         self._unreadable = 0
 
@@ -92,7 +100,7 @@ class RunFollower:
 
     async def _advance(self) -> bool:
         """Store events until the stream ends. True once the log is complete."""
-        at = await event_log.get_position(self._db, self.run_id)
+        at = await self._find_position()
         if at is None or at.finished:
             return True
         if at.last_seq > self._reached:
@@ -113,8 +121,18 @@ class RunFollower:
                 await self._give_up(Outcome.lost, "its events cannot be stored")
             else:
                 raise RunnerUnavailable("unreadable events") from e
-        at = await event_log.get_position(self._db, self.run_id)
+        at = await self._find_position()
         return at is None or at.finished
+
+    async def _find_position(self) -> event_log.LogPosition | None:
+        """How far the log has come; None if the run was deleted, and then its code ends, too."""
+        at = await event_log.get_position(self._db, self.run_id)
+        if at is not None:
+            self._session_id = at.session_id
+        elif self._session_id:
+            await end_run(self._runner, self.run_id, self._session_id)
+            _log.info("deleted run ended", run=self.run_id)
+        return at
 
     async def _carry(self, at: event_log.LogPosition) -> None:
         if not at.submitted:
@@ -122,8 +140,8 @@ class RunFollower:
         elif self.cut_off:
             await self._runner.health()  # a stream without events does not show that the supervisor is back
         self._set_cut_off(False)
-        last, size = at.last_seq, at.stored_bytes
-        owner = await self._quotas.owner_of(self.run_id, self._network) if self._quotas is not None else None
+        last = at.last_seq
+        owner = await self._quotas.owner_of(self.run_id, self._network)
         async with aclosing(batch_events(self._runner.events(self.run_id, after=last), _IDLE_CHECK_S)) as coming:
             async for batch in coming:
                 if not batch:
@@ -136,26 +154,24 @@ class RunFollower:
                 stored = await self._store(last, batch)
                 if stored is None:
                     return
-                last, size = stored.last_seq, size + stored.size
-                if self._quotas is not None and owner is not None:
+                last = stored.last_seq
+                if owner is not None:
                     self._quotas.count(owner, stored.size)
                 with suppress(ResourceNotFound):
                     await self._runner.acknowledge(self.run_id, last)
-                if size > self._max_stored_bytes and batch[-1].kind != "finished":
-                    await self._cut_short(coming, batch)
-                    return
 
     async def _limit(self, owner: QuotaOwner, last: int, batch: Sequence[Event]) -> ReachedLimit | None:
         """The limit on stored output that the batch would exceed, if any."""
-        assert self._quotas is not None
         size = event_log.stored_size([event for event in batch if event.seq > last])
         return await self._quotas.room(owner, size, last=batch[-1].kind == "finished")
 
     async def _store(self, last: int, batch: Sequence[Event]) -> event_log.AppendResult | None:
         """Store the new events of a batch; None once the log has ended."""
         while fresh := [event for event in batch if event.seq > last]:
-            if fresh[0].seq == last + 1 and (stored := await self._append(last, fresh)):
-                return stored
+            if fresh[0].seq == last + 1:
+                stored = await event_log.append_events(self._db, self.run_id, last, fresh, self._awards)
+                if stored is not None:
+                    return stored
             at = await event_log.get_position(self._db, self.run_id)
             if at is None or at.finished:
                 return None
@@ -163,9 +179,6 @@ class RunFollower:
                 raise event_log.SequenceGap(f"event {fresh[0].seq} came after event {last}")
             last = at.last_seq  # another process was faster
         return event_log.AppendResult(last, 0)
-
-    async def _append(self, last: int, fresh: Sequence[Event]) -> event_log.AppendResult | None:
-        return await event_log.append_events(self._db, self.run_id, last, fresh, self._awards)
 
     async def _overtaken(self, last: int) -> bool:
         """True if another process has stored more than we have: the supervisor has deleted the events we wait for."""
@@ -178,8 +191,8 @@ class RunFollower:
         await self._runner.submit(self._request_of(run))
         await event_log.mark_submitted(self._db, self.run_id)
 
-    async def _cut_short(self, coming: EventBatches, batch: Sequence[Event], limit: ReachedLimit | None = None) -> None:
-        """Stop the run and end its log here, because the log is full or a limit on stored output was reached.
+    async def _cut_short(self, coming: EventBatches, batch: Sequence[Event], limit: ReachedLimit) -> None:
+        """Stop the run and end its log here, because a limit on stored output was reached.
 
         Discards the rest of its output until the run ends: before that, the session cannot start another run.
         """
@@ -191,8 +204,7 @@ class RunFollower:
                 while seen.kind != "finished":
                     rest = await anext(coming)
                     seen = rest[-1] if rest else seen
-        reason = "its log is full" if limit is None else "a storage limit was reached"
-        await self._give_up(Outcome.output, reason, limit)
+        await self._give_up(Outcome.output, "a storage limit was reached", limit)
         with suppress(ResourceNotFound):
             await self._runner.acknowledge(self.run_id, seen.seq)
 

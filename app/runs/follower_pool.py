@@ -33,17 +33,14 @@ class FollowerPool:
         db: Database,
         runner: RunnerClient,
         bus: Bus,
+        quotas: Quotas,
         awards: RunAwards | None = None,
-        *,
-        max_stored_bytes: int,
-        quotas: Quotas | None = None,
         request_of: Callable[[Run], RunRequest] = run_request,
     ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
         self._awards = awards
-        self._max_stored_bytes = max_stored_bytes
         self._quotas = quotas
         self._request_of = request_of
         self._followers: dict[str, RunFollower] = {}
@@ -53,7 +50,7 @@ class FollowerPool:
         """Follow a run until it ends. ``network`` is a visitor's network, if it counts toward a quota."""
         if run_id in self._followers:
             return
-        parts = (self._db, self._runner, self._bus, self._max_stored_bytes, self._awards, self._quotas)
+        parts = (self._db, self._runner, self._bus, self._quotas, self._awards)
         follower = RunFollower(run_id, *parts, network, self._request_of)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
@@ -62,6 +59,10 @@ class FollowerPool:
     def watching(self) -> int:
         """How many runs are being followed."""
         return len(self._followers)
+
+    def followed(self) -> list[str]:
+        """The IDs of the runs that are being followed."""
+        return list(self._followers)
 
     def cut_off(self, run_id: str) -> bool:
         """True if the run is being followed and the supervisor cannot be reached."""

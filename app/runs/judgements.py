@@ -13,7 +13,6 @@ from typing import Protocol
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.lessons.catalog import Catalog
-from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
 from app.lessons.judgements import judgement_of
 from app.runs.models import Run
 from app.runs.service import run_request
@@ -50,12 +49,8 @@ class RunRequests:
         return run_request(run, self._judgement(run) if run.judgement else None)
 
     def _judgement(self, run: Run) -> Judgement:
-        course, _, slug = run.lesson.partition("/")
-        try:
-            lesson = self._catalog.with_drafts.lesson(course, slug, run.language)
-        except (CourseNotFound, LessonNotFound, LessonUnavailable) as e:
-            raise ExerciseGone(run.lesson) from e
-        cell = lesson.cell(run.cell)
-        if cell is None or cell.exercise is None:
+        lesson = self._catalog.with_drafts.find_lesson(run.lesson, run.language)
+        cell = lesson.cell(run.cell) if lesson is not None else None
+        if lesson is None or cell is None or cell.exercise is None:
             raise ExerciseGone(f"{run.lesson}#{run.cell}")
         return judgement_of(lesson, cell)

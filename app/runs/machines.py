@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Self
@@ -47,8 +46,4 @@ def choose_machine(possible: list[Machine], topology: str | None, keras: int | N
     for machine in possible:
         if (machine.topology, machine.keras) == asked:
             return machine
-    raise MachineUnavailable(asked=f"{asked[0][:40]} (Keras {asked[1]})", possible=_join_names(possible))
-
-
-def _join_names(possible: Iterable[Machine]) -> str:
-    return ", ".join(map(str, possible))
+    raise MachineUnavailable(asked=f"{asked[0][:40]} (Keras {asked[1]})", possible=", ".join(map(str, possible)))

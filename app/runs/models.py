@@ -18,8 +18,6 @@ EVENT_ROW_BYTES = 150
 
 
 class RunState(StrEnum):
-    """The state of a run."""
-
     queued = "queued"
     running = "running"
     finished = "finished"

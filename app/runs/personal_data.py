@@ -53,7 +53,7 @@ async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[
 
 
 async def erase_runs(session: AsyncSession, account: Account) -> None:
-    """Delete all of an account's runs and their output."""
+    """Delete all of an account's runs and their output. The follower of one that has not finished ends it."""
     mine = select(Run.id).where(Run.learner_id == account.learner_id)
     await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
     await session.execute(delete(Run).where(Run.learner_id == account.learner_id))

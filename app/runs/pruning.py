@@ -20,6 +20,8 @@ from app.runs.models import EVENT_ROW_BYTES, RUN_ROW_BYTES, Run, RunEvent, RunSt
 from app.runs.status_labels import deletion_text
 from runners.wire.protocol import NoticeEvent
 
+TRIES_KEPT = 50
+"""The latest judgements of each exercise, which are deleted last."""
 _ROW_BATCH_SIZE = 500
 _RUN_BATCH_SIZE = 50
 _TARGET_FILL = 0.9
@@ -43,7 +45,8 @@ async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> i
 
     Deletes the output of superseded runs first, then that of the latest run of each cell, oldest first in both groups.
     If that frees too little, deletes superseded runs completely. Never touches unfinished runs or the newest run.
-    A cell's judgements are a group of their own. What a pass has earned is in the ledger and stays.
+    A cell's judgements are a group of their own. Learners can open their tries again, so the latest ``TRIES_KEPT`` of
+    each exercise are deleted completely only if nothing else is left. What a pass has earned stays in the ledger.
     """
     async with db.session() as session:
         kept = await stored_bytes_of(session, learner)
@@ -110,11 +113,13 @@ async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[
     newest_first = (Run.created_at.desc(), Run.id.desc())
     of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell, Run.judgement), order_by=newest_first)
     of_all = func.row_number().over(order_by=newest_first)
-    columns = (Run.id, Run.stored_bytes, Run.state, Run.pruned_at.is_not(None).label("pruned"), Run.created_at)
+    pruned = Run.pruned_at.is_not(None).label("pruned")
+    columns = (Run.id, Run.stored_bytes, Run.state, Run.judgement, pruned, Run.created_at)
     mine = select(*columns, of_cell.label("of_cell"), of_all.label("of_all")).where(Run.learner_id == learner)
     ranked = mine.subquery().c
     superseded = ranked.of_cell > 1
-    turn = case((superseded & ~ranked.pruned, 0), (~ranked.pruned, 1), else_=2)
+    kept_try = ranked.judgement & (ranked.of_cell <= TRIES_KEPT)
+    turn = case((superseded & ~ranked.pruned, 0), (~ranked.pruned, 1), (~kept_try, 2), else_=3)
     some = select(ranked.id, ranked.stored_bytes, ranked.pruned).where(
         ranked.state == RunState.finished, ranked.of_all > 1, superseded | ~ranked.pruned
     )

@@ -45,7 +45,6 @@ class QuotaLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> QuotaLimits:
-        """The limits from the operator's settings."""
         return cls(
             account=settings.stored_mb_per_account * MiB or _NO_LIMIT,
             visitor=settings.stored_mb_per_visitor * MiB or _NO_LIMIT,

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
+from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.lessons.dependencies import CatalogDep
 from app.runs import event_log
 from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep, VisitorAddress, find_lesson
@@ -18,6 +19,7 @@ from app.runs.machines import cell_machines, choose_machine
 from app.runs.queue_position import look_up_position
 from app.runs.service import count_runs_ahead, display_html, get_run, latest_runs
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
+from app.web.access import Access
 from app.web.client_network import ClientAddress
 from app.web.rendering import render_page
 from app.web.security_headers import NO_STORE, UNTRUSTED_DOCUMENT_POLICY
@@ -36,7 +38,7 @@ async def _set_no_store(response: Response) -> None:
     response.headers.update(NO_STORE)
 
 
-router = APIRouter(dependencies=[Depends(_set_no_store)])
+router = APIRouter(dependencies=[Depends(_set_no_store)], tags=[Access.learner])
 
 
 @router.post("/runs", status_code=202, name="create_run")
@@ -90,6 +92,7 @@ async def run_stream(
     learner: OptionalLearnerId,
     address: VisitorAddress,
     dispatcher: RunDispatcherDep,
+    disabled: DisabledAccountsDep,
     after: AfterSeq = 0,
     last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
@@ -99,7 +102,7 @@ async def run_stream(
         after = min(int(last_event_id[:20]), _MAX_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to reconnect
-    return event_stream(dispatcher.streams.open(run, after, address))
+    return event_stream(dispatcher.streams.open(run, after, address), disabled.watch(learner))
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")

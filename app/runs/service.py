@@ -114,13 +114,13 @@ async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Ru
     return run
 
 
-async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Sequence[Run]:
+async def latest_runs(session: AsyncSession, learner: str, lesson: str, *, judgements: bool = False) -> Sequence[Run]:
     """The learner's latest run of each cell of a lesson, and every unfinished one, in order of submission.
 
-    Judgements are not among them.
+    Judgements are not among them; with ``judgements``, there are only judgements.
     """
     place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
-    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.judgement.is_(False))
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.judgement.is_(judgements))
     ranked = select(Run.id, Run.state, place.label("place")).where(*mine).subquery()
     wanted = select(ranked.c.id).where((ranked.c.place == 1) | (ranked.c.state != RunState.finished))
     runs = select(Run).where(Run.id.in_(wanted)).order_by(Run.created_at, Run.id)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from app.bus import Bus
 from app.i18n import N_, gettext, ngettext, number
@@ -26,6 +27,8 @@ _MAX_POLL_S = 20
 _KEPT_TEXT = N_("Session kept. It ends in {time} if nothing runs.")
 _GONE_TEXT = N_("{how}. Outputs stay, but variables are gone: first rerun the cells that you need.")
 _WARNING_TEXT = N_("This session ends in {time} because nothing is running. Its variables will be lost.")
+SessionAction = Literal["restart", "keep", "interrupt"]
+"""The buttons of the panel."""
 _ACTIVITY_ORDER = (SessionState.busy, SessionState.starting, SessionState.queued, SessionState.idle, SessionState.gone)
 
 
@@ -117,18 +120,26 @@ async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: Se
     return await load_panel(runner, learner, lesson, wanted)
 
 
-async def restart_sessions(
-    runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
+async def act_on_sessions(
+    runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection, action: SessionAction
 ) -> SessionView:
-    """Restart the wanted session with a new kernel; if no machine was named exactly, all sessions of the lesson."""
-    return await _apply_to_sessions(runner, learner, lesson, wanted, runner.restart)
+    """Do what a button of the panel says with the wanted session; if no machine was named exactly, with all of them.
 
-
-async def keep_sessions(
-    runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
-) -> SessionView:
-    """Restart the idle timers of the lesson's sessions: the learner is still there."""
-    return await _apply_to_sessions(runner, learner, lesson, wanted, runner.keep, kept=True)
+    ``keep`` restarts the idle timers of all sessions of the lesson in any case: the learner is still there.
+    """
+    act = {"restart": runner.restart, "keep": runner.keep, "interrupt": runner.interrupt}[action]
+    kept = action == "keep"
+    meant = [wanted.machine] if wanted.exactly and not kept else lesson_machines(lesson)
+    try:
+        for machine in meant if learner else ():
+            with suppress(ResourceNotFound):
+                await act(session_id(learner or "", lesson.key, machine))
+        infos = await _load_sessions(runner, learner, lesson)
+    except (RunnerUnavailable, RequestRefused):
+        return unavailable_view(lesson, wanted.machine)
+    if not infos:
+        return session_view(wanted.machine, lesson, None, exactly=wanted.exactly)
+    return _select_view(infos, wanted, lesson, kept=kept)
 
 
 async def idle_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[str]:
@@ -156,13 +167,6 @@ async def watch_until_gone(
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-async def interrupt_sessions(
-    runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
-) -> SessionView:
-    """Stop running and waiting runs in the wanted session; if no machine was named exactly, in all of the lesson's."""
-    return await _apply_to_sessions(runner, learner, lesson, wanted, runner.interrupt)
 
 
 def session_view(
@@ -198,7 +202,7 @@ def session_view(
         topology_words=topology_label(topology, real=info is not None and info.real),
         keras=info.keras if info is not None else chosen.keras,
         members=cluster_members(info) if info is not None else (),
-        kernels=_kernel_ids(heard),
+        kernels=tuple(each.kernel_id for each in heard if each.kernel_id),
         key=state_key(info) if info is not None else "",
         others=tuple(
             OtherSession(each.topology, each.keras, _session_name(each), session_label(each)) for each in others
@@ -287,32 +291,6 @@ def unavailable_view(lesson: Lesson, chosen: Machine) -> SessionView:
         kernels=None,
         poll_s=_POLL_INTERVALS_S["down"],
     )
-
-
-async def _apply_to_sessions(
-    runner: RunnerClient,
-    learner: str | None,
-    lesson: Lesson,
-    wanted: SessionSelection,
-    act: Callable[[str], Awaitable[SessionInfo]],
-    *,
-    kept: bool = False,
-) -> SessionView:
-    meant = [wanted.machine] if wanted.exactly and not kept else lesson_machines(lesson)
-    try:
-        for machine in meant if learner else ():
-            with suppress(ResourceNotFound):
-                await act(session_id(learner or "", lesson.key, machine))
-        infos = await _load_sessions(runner, learner, lesson)
-    except (RunnerUnavailable, RequestRefused):
-        return unavailable_view(lesson, wanted.machine)
-    if not infos:
-        return session_view(wanted.machine, lesson, None, exactly=wanted.exactly)
-    return _select_view(infos, wanted, lesson, kept=kept)
-
-
-def _kernel_ids(infos: list[SessionInfo]) -> tuple[str, ...]:
-    return tuple(info.kernel_id for info in infos if info.kernel_id)
 
 
 async def _load_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[SessionInfo]:

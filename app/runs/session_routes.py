@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import parse_qsl
 
@@ -11,19 +10,22 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
+from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.runs import session_panel
 from app.runs.dispatcher import RequestedLesson, RunDispatcherDep, VisitorAddress
 from app.runs.errors import AddressLimitReached, InvalidFailureAction
 from app.runs.failure_injection import inject_failure
 from app.runs.machines import Machine, choose_machine, lesson_machines
+from app.web.access import Access
 from app.web.client_network import ClientAddress
+from app.web.forms import read_form_body
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 from app.web.sse import event_stream
 from runners.wire.client import RunnerError
 from runners.wire.protocol import InjectedFailure
 
-router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/session")
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/session", tags=[Access.learner])
 
 _PANEL_TEMPLATE = "runs/session_panel.html"
 _MAX_FIELDS = 8
@@ -91,6 +93,7 @@ async def stream_session(
     learner: OptionalLearnerId,
     address: VisitorAddress,
     dispatcher: RunDispatcherDep,
+    disabled: DisabledAccountsDep,
 ) -> Response:
     try:
         idle = await session_panel.idle_sessions(dispatcher.runner, learner, lesson)
@@ -98,14 +101,11 @@ async def stream_session(
         idle = []
     if learner is None or not idle:
         return Response(status_code=204)  # tells an EventSource not to reconnect
-    return event_stream(
-        dispatcher.streams.seated(
-            learner, address, session_panel.watch_until_gone(dispatcher.runner, dispatcher.bus, idle)
-        )
-    )
+    frames = session_panel.watch_until_gone(dispatcher.runner, dispatcher.bus, idle)
+    return event_stream(dispatcher.streams.seated(learner, address, frames), disabled.watch(learner))
 
 
-def _add_button(name: str, act: Callable[..., Awaitable[session_panel.SessionView]]) -> None:
+def _add_button(action: session_panel.SessionAction) -> None:
     """Add the route of a panel button; its response is the panel."""
 
     async def press_button(
@@ -116,14 +116,15 @@ def _add_button(name: str, act: Callable[..., Awaitable[session_panel.SessionVie
         learner: OptionalLearnerId,
         dispatcher: RunDispatcherDep,
     ) -> HTMLResponse:
-        return render_fragment(request, _PANEL_TEMPLATE, session=await act(dispatcher.runner, learner, lesson, chosen))
+        session = await session_panel.act_on_sessions(dispatcher.runner, learner, lesson, chosen, action)
+        return render_fragment(request, _PANEL_TEMPLATE, session=session)
 
-    router.add_api_route(f"/{name}", press_button, methods=["POST"], name=f"session_{name}")
+    router.add_api_route(f"/{action}", press_button, methods=["POST"], name=f"session_{action}")
 
 
-_add_button("restart", session_panel.restart_sessions)
-_add_button("keep", session_panel.keep_sessions)
-_add_button("interrupt", session_panel.interrupt_sessions)
+_add_button("restart")
+_add_button("keep")
+_add_button("interrupt")
 
 
 @router.post("/failures", name="session_failure")
@@ -146,7 +147,7 @@ async def inject_session_failure(
 
 async def _parse_failure(request: Request) -> InjectedFailure:
     try:
-        fields = parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
+        fields = parse_qsl((await read_form_body(request)).decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
         return InjectedFailure.model_validate(dict(fields))
     except ValueError as e:
         raise InvalidFailureAction from e

@@ -31,8 +31,6 @@ _QUEUE_DISPLAY_DELAY_S = 0.15
 
 
 class RunStreams:
-    """Streams of runs to browsers."""
-
     def __init__(
         self, db: Database, runner: RunnerClient, bus: Bus, followers: FollowerPool, *, visitors_per_address: int = 0
     ) -> None:

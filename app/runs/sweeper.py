@@ -109,9 +109,12 @@ class OutputSweeper:
         if rows := (await session.execute(unpruned)).all():
             self._excess -= await prune_output(session, _select_until_freed(rows, self._excess), DeletionReason.quota)
             return True
-        rows = (await session.execute(theirs.order_by(Run.id).limit(_RUN_BATCH_SIZE))).all()
-        self._excess -= await delete_runs(session, _select_until_freed(rows, self._excess))
-        return bool(rows)
+        for judgement in (False, True):  # tries last: learners can open them again
+            some = theirs.where(Run.judgement.is_(judgement)).order_by(Run.id).limit(_RUN_BATCH_SIZE)
+            if rows := (await session.execute(some)).all():
+                self._excess -= await delete_runs(session, _select_until_freed(rows, self._excess))
+                return True
+        return False
 
 
 def _select_until_freed(rows: Iterable[Row[str, int]], excess: int) -> list[str]:

@@ -26,16 +26,12 @@ class RunIn(BaseModel):
 
 
 class RunUrls(BaseModel):
-    """The URLs of a run."""
-
     stream: str
     events: str
     stop: str
 
 
 class RunOut(BaseModel):
-    """The current state of a run."""
-
     id: str
     lesson: str
     cell: str
@@ -59,7 +55,6 @@ class RunsOut(BaseModel):
 
 
 def run_out(run: Run, at: QueuePosition) -> RunOut:
-    """A run and its queue position."""
     path = f"/runs/{run.id}"
     return RunOut(
         id=run.id,

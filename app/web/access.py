@@ -1,13 +1,11 @@
-"""Access rules of routes. Every feature declares the access of each of its routes; nothing is open by default."""
+"""Access of routes: each route, or its router, has one ``Access`` among its tags. Nothing is open by default."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from starlette.requests import Request
-
-from app.web.dependencies import AppKey
+from starlette.routing import BaseRoute
 
 
 class Access(StrEnum):
@@ -23,10 +21,14 @@ class Access(StrEnum):
     admin = "admin"
 
 
-ROUTE_ACCESS = AppKey[Mapping[str, Access]]("route_access")
-"""The access of each route, by route name, collected from all features."""
+def access_of(route: BaseRoute) -> Access:
+    """The access of a route. Raises ValueError if the route has no access, or more than one."""
+    found = [tag for tag in getattr(route, "tags", ()) if isinstance(tag, Access)]
+    if len(found) != 1:
+        raise ValueError(f"the route {getattr(route, 'name', route)} needs exactly one Access among its tags")
+    return found[0]
 
 
-def route_access(request: Request) -> Access | None:
-    """The access of the request's route; None if there is no such route."""
-    return ROUTE_ACCESS.get(request.app).get(getattr(request.scope.get("route"), "name", ""))
+def is_public(request: Request) -> bool:
+    """Whether the request's route is public. No route is not."""
+    return Access.public in getattr(request.scope.get("route"), "tags", ())

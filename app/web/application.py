@@ -21,7 +21,6 @@ class _PathTemplate:
 
     @classmethod
     def of(cls, route: Route) -> _PathTemplate:
-        """The template of a route's path."""
         texts = PARAM_FORMAT_REGEX.split(route.path_format)
         names = texts[1::2]
         holes = zip(texts[::2], names, (route.param_convertors[name] for name in names), strict=False)

@@ -86,9 +86,14 @@ class Assets:
         return file
 
 
+def with_charset(media_type: str) -> str:
+    """The media type; XML has its encoding, so that no browser guesses one. Starlette adds that of plain text. Pure."""
+    return f"{media_type}; charset=utf-8" if media_type.endswith("+xml") else media_type
+
+
 def _read_file(path: Path, stamp: tuple[int, int]) -> _File:
     body = path.read_bytes()
-    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    media_type = with_charset(mimetypes.guess_type(path.name)[0] or "application/octet-stream")
     zipped = gzip.compress(body, 9, mtime=0) if media_type.startswith(_COMPRESSIBLE) and len(body) > 500 else None
     return _File(stamp, body, zipped, hashlib.sha256(body).hexdigest()[:12], media_type)
 

@@ -8,6 +8,8 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
+from app.web.dependencies import of_request
+
 _IPV6_PREFIX_BITS = 64
 """In bits. Whoever has one IPv6 address has the whole network with this prefix."""
 
@@ -25,20 +27,17 @@ def client_network(address: str | None) -> str | None:
     return str(ip) if ip.is_global else None
 
 
+def logged_network(address: str) -> str:
+    """The network of an address in the security log; an address of a private network as it is. Pure."""
+    return client_network(address) or address
+
+
 def request_address(request: Request) -> str | None:
     """The IP address that a request came from."""
     return request.client.host if request.client else None
 
 
-async def _client_address(request: Request) -> str | None:
-    return request_address(request)
-
-
-async def _client_network(request: Request) -> str | None:
-    return client_network(request_address(request))
-
-
-ClientAddress = Annotated[str | None, Depends(_client_address)]
+ClientAddress = Annotated[str | None, Depends(of_request(request_address))]
 """The IP address that a request came from."""
-ClientNetwork = Annotated[str | None, Depends(_client_network)]
+ClientNetwork = Annotated[str | None, Depends(of_request(lambda request: client_network(request_address(request))))]
 """The network that a request came from; None if it is not counted."""

@@ -12,7 +12,7 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.web.dependencies import SETTINGS
+from app.web.dependencies import SETTINGS, of_request
 
 _SCOPE_KEY = "lockstep.cookies"
 
@@ -56,11 +56,7 @@ def request_cookies(request: Request) -> Cookies:
     return Cookies(request.cookies, request.scope[_SCOPE_KEY], secure=secure)
 
 
-async def _cookies(request: Request) -> Cookies:
-    return request_cookies(request)
-
-
-CookiesDep = Annotated[Cookies, Depends(_cookies)]
+CookiesDep = Annotated[Cookies, Depends(of_request(request_cookies))]
 
 
 class CookieMiddleware:

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import CrossSiteRequest
+from app.security_log import SecurityEvent, record
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -53,8 +54,8 @@ class SameOriginOnly:
         if scope["type"] == "http" and not (self._but and self._but.fullmatch(scope["path"])):
             headers = Headers(scope=scope)
             said_twice = any(len(headers.getlist(name)) > 1 for name in ("origin", "sec-fetch-site"))
-            if said_twice and scope["method"] not in _SAFE_METHODS:
-                raise CrossSiteRequest
-            if not is_same_origin(scope["method"], headers, self._public_url):
+            refused = said_twice and scope["method"] not in _SAFE_METHODS
+            if refused or not is_same_origin(scope["method"], headers, self._public_url):
+                record(SecurityEvent.cross_site_refused)
                 raise CrossSiteRequest
         await self._app(scope, receive, send)

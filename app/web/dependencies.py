@@ -12,6 +12,7 @@ module uses ``app.state``.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Depends
@@ -45,6 +46,15 @@ class AppKey(Generic[T]):
     async def from_request(self, request: Request) -> T:
         """The object as a dependency of a route."""
         return self.get(request.app)
+
+
+def of_request(read: Callable[[Request], T]) -> Callable[[Request], Awaitable[T]]:
+    """``read`` as a dependency of a route. FastAPI would call a plain function in a thread."""
+
+    async def dependency(request: Request) -> T:
+        return read(request)
+
+    return dependency
 
 
 SETTINGS = AppKey[Settings]("settings")

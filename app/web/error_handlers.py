@@ -11,11 +11,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
 from app.database_health import classify_database_error, log_failure
-from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied
+from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied, UnsupportedMediaType
 from app.observability import redact_path, request_id
 from app.web.rendering import PAGE_SHELL, render_page
 from app.web.security_headers import NO_STORE
@@ -59,13 +60,14 @@ async def handle_framework_error(request: Request, error: Exception) -> Response
 def error_response(request: Request, error: Exception) -> Response:
     """The error in the format that the client accepts."""
     problem = as_lockstep_error(error)
-    headers = dict(getattr(error, "headers", None) or {}) | NO_STORE
-    if problem.retry_after_s is not None:
-        headers["retry-after"] = str(problem.retry_after_s)
+    theirs = error.headers if isinstance(error, HTTPException) else None
+    headers = {name.lower(): value for name, value in (theirs or {}).items()} | problem.headers | NO_STORE
+    if problem.status == 405:
+        headers["allow"] = ", ".join(sorted(_allowed_methods(request)))
     message = problem.localized_message().encode(errors="replace").decode()  # it may quote half a surrogate pair
     if _wants_json(request):
         body = {"code": problem.code, "message": message, "request_id": request_id()}
-        return JSONResponse({"error": body}, problem.http_status, headers)
+        return JSONResponse({"error": body}, problem.status, headers)
     response = _error_page(request, problem, message)
     response.headers.update(headers)
     return response
@@ -76,6 +78,8 @@ def as_lockstep_error(error: Exception) -> LockstepError:
     match error:
         case LockstepError():
             return error
+        case RequestValidationError(body=bytes(body)) if body:  # FastAPI did not take it for JSON
+            return UnsupportedMediaType(expected="application/json")
         case RequestValidationError():
             return _validation_error(error)
         case SQLAlchemyError() if (storage := classify_database_error(error)) is not None:
@@ -100,16 +104,25 @@ def _validation_error(error: RequestValidationError) -> LockstepError:
     return InvalidInput(reason=f"{where}: {first['msg']}" if where else first["msg"])
 
 
+def _allowed_methods(request: Request) -> set[str]:
+    """The methods of all routes with this path. Files are served to GET."""
+    mounted_at = request.scope.get("app_root_path", request.scope.get("root_path", ""))
+    scope = {**request.scope, "root_path": mounted_at}  # inside a mount, the path would begin behind it
+    matching = [route for route in request.app.routes if route.matches(scope)[0] is not Match.NONE]
+    methods = {method for route in matching for method in getattr(route, "methods", ("GET",))}
+    return methods | {"HEAD"} if "GET" in methods else methods
+
+
 def _wants_json(request: Request) -> bool:
     accept = request.headers.get("accept", "")
     return "text/html" not in accept and request.headers.get("hx-request") != "true"
 
 
 def _error_page(request: Request, problem: LockstepError, message: str) -> Response:
-    facts = {"status": problem.http_status, "code": problem.code, "message": message}
+    facts = {"status": problem.status, "code": problem.code, "message": message}
     try:
         more = PAGE_SHELL.get(request.app).error_context(request, problem)
-        return render_page(request, "error.html", problem.http_status, request_id=request_id(), **facts, **more)
+        return render_page(request, "error.html", problem.status, request_id=request_id(), **facts, **more)
     except Exception:
         _log.exception("the error page failed")
-        return PlainTextResponse(message, problem.http_status)
+        return PlainTextResponse(message, problem.status)

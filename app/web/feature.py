@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from app.feature import Feature
-from app.web.access import Access
 from app.web.root import router
 
 FEATURE = Feature(
     name="web",
     routers=(router,),
-    access={
-        "root": Access.public,
-    },
 )

@@ -12,9 +12,10 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Depends
 from starlette.requests import Request
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, UnsupportedMediaType
 from app.i18n import gettext
 
+_FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 40
 _MAX_KEY_LENGTH = 64
 _MAX_PATH_LENGTH = 500
@@ -39,9 +40,18 @@ FormFields = Annotated[dict[str, str], Depends(_read_lenient_form)]
 ``web.user_text.clean_text`` rejects both."""
 
 
+async def read_form_body(request: Request) -> bytes:
+    """The body of a form. Raises UnsupportedMediaType if it is something else."""
+    body = await request.body()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and media_type != _FORM:
+        raise UnsupportedMediaType(expected=_FORM)
+    return body
+
+
 async def _parse_form(request: Request, errors: str) -> dict[str, str]:
     try:
-        body = (await request.body()).decode()
+        body = (await read_form_body(request)).decode()
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors=errors))
     except ValueError as e:
         raise InvalidInput(reason=gettext("it is not form data")) from e

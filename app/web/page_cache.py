@@ -47,7 +47,6 @@ class PageCache:
         self._pages: OrderedDict[str, CachedPage] = OrderedDict()
 
     def find(self, path: str) -> CachedPage | None:
-        """The cached page of that path, if any."""
         kept = self._pages.get(path)
         if kept is None or kept.edition != self._edition():
             return None

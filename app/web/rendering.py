@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, Response
 
 from app import i18n
 from app.errors import LockstepError
-from app.web.access import Access, route_access
+from app.web.access import is_public
 from app.web.assets import Assets, docs_built
 from app.web.dependencies import SETTINGS, AppKey
 from app.web.languages import language_alternates
@@ -113,7 +113,7 @@ def _layout_context(request: Request, query: str, *, indexable: bool) -> dict[st
     """What surrounds the content of a page. ``query`` is kept when the language changes."""
     return {
         "languages": language_alternates(request, query),
-        "indexable": indexable and route_access(request) is Access.public,
+        "indexable": indexable and is_public(request),
         "navigation": PAGE_SHELL.get(request.app).navigation(request),
         "documented": docs_built(),
     }

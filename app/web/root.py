@@ -6,8 +6,9 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse
 
 from app import i18n
+from app.web.access import Access
 
-router = APIRouter()
+router = APIRouter(tags=[Access.public])
 
 
 @router.get("/", name="root")

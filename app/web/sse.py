@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from starlette.responses import StreamingResponse
@@ -25,7 +25,6 @@ class ServerSentEvent:
     id: int | None = None
 
     def encode(self) -> bytes:
-        """The encoded event."""
         head = f"id: {self.id}\n" if self.id is not None else ""
         return f"{head}event: {self.event}\ndata: {self.data}\n\n".encode()
 
@@ -56,23 +55,35 @@ class ConnectionLimiter:
                 self._taken -= Counter({whose: 1})
 
 
-def event_stream(frames: AsyncIterator[list[ServerSentEvent]], *, ping_s: float = PING_INTERVAL_S) -> StreamingResponse:
-    """Respond with batches of events; comments keep a silent stream alive."""
-    return StreamingResponse(_encoded_events(frames, ping_s), media_type="text/event-stream", headers=_HEADERS)
+def event_stream(
+    frames: AsyncIterator[list[ServerSentEvent]],
+    until: AbstractContextManager[asyncio.Event],
+    *,
+    ping_s: float = PING_INTERVAL_S,
+) -> StreamingResponse:
+    """Respond with batches of events; comments keep a silent stream alive. Ends once the event in ``until`` is set."""
+    return StreamingResponse(_encoded_events(frames, until, ping_s), media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _encoded_events(frames: AsyncIterator[list[ServerSentEvent]], ping_s: float) -> AsyncIterator[bytes]:
+async def _encoded_events(
+    frames: AsyncIterator[list[ServerSentEvent]], until: AbstractContextManager[asyncio.Event], ping_s: float
+) -> AsyncIterator[bytes]:
     coming = asyncio.ensure_future(anext(frames, None))
-    try:
-        while True:
-            done, _ = await asyncio.wait({coming}, timeout=ping_s)
-            if not done:
-                yield _PING
-                continue
-            batch = coming.result()
-            if batch is None:
-                return
-            yield b"".join(frame.encode() for frame in batch)
-            coming = asyncio.ensure_future(anext(frames, None))
-    finally:
-        coming.cancel()
+    with until as ended:
+        ending = asyncio.ensure_future(ended.wait())
+        try:
+            while True:
+                done, _ = await asyncio.wait({coming, ending}, timeout=ping_s, return_when=asyncio.FIRST_COMPLETED)
+                if ending in done:
+                    return
+                if not done:
+                    yield _PING
+                    continue
+                batch = coming.result()
+                if batch is None:
+                    return
+                yield b"".join(frame.encode() for frame in batch)
+                coming = asyncio.ensure_future(anext(frames, None))
+        finally:
+            coming.cancel()
+            ending.cancel()

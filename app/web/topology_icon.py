@@ -30,7 +30,6 @@ class HostIcon:
 
 
 def topology_icon(text: str) -> tuple[HostIcon, ...]:
-    """The icon of a topology."""
     topology = Topology.parse(text)
     if not topology.cluster:
         shape: DeviceShape = "cpu" if topology.kind == "cpu" else "tpu" if topology.kind == "tpu" else "gpu"

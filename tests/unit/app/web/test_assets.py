@@ -19,6 +19,7 @@ def root(tmp_path: Path) -> Path:
     (folder / "dist").mkdir(parents=True)
     (folder / "dist" / "app.css").write_text("body { color: black }\n" * 100)
     (folder / "dist" / "chunk-ABCD1234.js").write_text("1")
+    (folder / "dist" / "logo.svg").write_text("<svg/>")
     (tmp_path / "secret").write_text("secret")
     (folder / "link").symlink_to(tmp_path / "secret")
     return folder
@@ -66,6 +67,11 @@ async def test_text_is_sent_compressed_to_whoever_can_read_it(client: httpx.Asyn
         response = await client.get("/dist/app.css", headers={"accept-encoding": encoding})
         assert response.headers.get("content-encoding") == expected
         assert response.text == whole
+
+
+@pytest.mark.parametrize("name", ["app.css", "chunk-ABCD1234.js", "logo.svg"])
+async def test_a_file_of_text_names_its_encoding(client: httpx.AsyncClient, name: str) -> None:
+    assert (await client.get(f"/dist/{name}")).headers["content-type"].endswith("; charset=utf-8")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def test_a_length_that_is_not_a_few_digits_is_refused(length: bytes) -> No
     with pytest.raises(HttpStatusError) as refused:
         await _sent([b"12345"], (b"content-length", length))
 
-    assert refused.value.http_status == 400
+    assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("length", [b"11", b"000000000000011", b"999999999999999"])

@@ -40,5 +40,7 @@ def test_only_a_path_of_our_own_is_gone_on_to(asked: str | None, own: bool) -> N
 )
 async def test_an_invalid_form_is_rejected(client: httpx.AsyncClient, body: bytes) -> None:
     for path in ("/en/sign-in", "/en/sign-up", "/en/password-reset", "/en/email-link/x"):
-        answer = await client.post(path, content=body, headers={"accept": "text/html"})
+        answer = await client.post(
+            path, content=body, headers={"accept": "text/html", "content-type": "application/x-www-form-urlencoded"}
+        )
         assert answer.status_code == 422, path

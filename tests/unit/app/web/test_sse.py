@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 
 from app.web.sse import ServerSentEvent, event_stream
 
@@ -23,7 +24,7 @@ async def test_a_silent_stream_pings_and_loses_nothing() -> None:
 
     chunks = []
     async with asyncio.timeout(10):
-        async for chunk in event_stream(frames(), ping_s=0.05).body_iterator:
+        async for chunk in event_stream(frames(), nullcontext(asyncio.Event()), ping_s=0.05).body_iterator:
             chunks.append(chunk)
             if chunk == b": ping\n\n":
                 pinged.set()
@@ -48,7 +49,7 @@ async def test_leaving_a_stream_ends_what_feeds_it() -> None:
         finally:
             ended.set()
 
-    body = event_stream(frames()).body_iterator
+    body = event_stream(frames(), nullcontext(asyncio.Event())).body_iterator
     await anext(aiter(body))
     follow = asyncio.ensure_future(anext(aiter(body)))
     await asyncio.wait_for(waiting.wait(), 10)

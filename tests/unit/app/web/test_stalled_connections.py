@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -58,7 +58,7 @@ def application(folder: Path) -> Starlette:
             while True:
                 yield [ServerSentEvent("text", "x" * 100_000)]
 
-        return event_stream(frames())
+        return event_stream(frames(), nullcontext(asyncio.Event()))
 
     async def silent(_request: Request) -> Response:
         async def frames() -> AsyncIterator[list[ServerSentEvent]]:
@@ -66,7 +66,7 @@ def application(folder: Path) -> Starlette:
             await asyncio.sleep(3 * WITHIN_S)
             yield [ServerSentEvent("text", "last")]
 
-        return event_stream(frames())
+        return event_stream(frames(), nullcontext(asyncio.Event()))
 
     routes = [Route(f"/{make.__name__}", make) for make in (body, static, stream, silent)]
 

@@ -10,4 +10,5 @@ test("pieces are spoken one after the other, with a stop between them", () => {
   assert.equal(joinSentences(["Stopped", "Try less data.", ""]), "Stopped. Try less data.");
   assert.equal(joinSentences(["已停止。", "请减少数据。"]), "已停止。 请减少数据。");
   assert.equal(joinSentences(["Finished"]), "Finished");
+  assert.equal(joinSentences(["", ""]), "", "nothing to say");
 });

@@ -4,10 +4,9 @@ import { test } from "node:test";
 
 import { fill } from "../../../../../app/web/frontend/strings";
 
-const FOLDER = "app/web/frontend";
-const source = readdirSync(FOLDER)
+const source = readdirSync("app", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts"))
-  .map((name) => readFileSync(`${FOLDER}/${name}`, "utf8"))
+  .map((name) => readFileSync(`app/${name}`, "utf8"))
   .join("\n");
 const island = new Set(
   [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map(

@@ -1,0 +1,148 @@
+/**
+ * Builds the front end, main.ts and what it imports from each feature, into app/web/static/dist. --watch rebuilds on changes; --tests builds and runs the unit tests.
+ *
+ * app.js, app.css and theme.js keep their names (the server adds a version to their URLs); the chunks and fonts that
+ * they load have a hash in their names.
+ */
+
+import { spawnSync } from "node:child_process";
+import { cp, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import * as esbuild from "esbuild";
+import subsetFont from "subset-font";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const root = join(here, "..");
+const dist = join(here, "web/static/dist");
+
+const common = {
+  bundle: true,
+  minify: true,
+  target: ["es2022", "chrome123", "firefox128", "safari17.5"],
+  logLevel: "info",
+};
+
+/** A style sheet that a script imports becomes text in the script's chunk, so that the first load is smaller. */
+const sheets = {
+  name: "sheets",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await esbuild.transform(await readFile(path, "utf8"), {
+        loader: "css",
+        minify: true,
+        target: common.target,
+      });
+      return { contents: code, loader: "text" };
+    });
+  },
+};
+const scripts = {
+  ...common,
+  plugins: [sheets],
+  entryPoints: { app: join(here, "main.ts") },
+  outdir: dist,
+  format: "esm",
+  splitting: true,
+  chunkNames: "chunks/[name]-[hash]",
+};
+const theme = { ...common, entryPoints: [join(here, "web/frontend/theme.ts")], outdir: dist, format: "iife" };
+
+/** Subsets Inter to the weights, characters and features that the pages use: 22 of its 48 KB. */
+const cutInter = {
+  name: "cut-inter",
+  setup(build) {
+    build.onLoad({ filter: /inter-latin-wght-normal\.woff2$/ }, async ({ path }) => ({
+      contents: await subsetFont(await readFile(path), latin(), {
+        targetFormat: "woff2",
+        variationAxes: { wght: { min: 400, max: 700 } },
+        keepFeatures: ["kern", "ccmp", "locl", "tnum"],
+      }),
+      loader: "file",
+    }));
+  },
+};
+
+/** The character ranges that fonts.css declares for Inter. */
+function latin() {
+  const [single, ranges] = [
+    "\u0131\u02da\u02dc\u02c6\u20ac\u2122\u2191\u2193\u2212\u2215",
+    [
+      [0x20, 0xff],
+      [0x152, 0x153],
+      [0x2bb, 0x2bc],
+      [0x2000, 0x206f],
+    ],
+  ];
+  return (
+    single +
+    ranges
+      .flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i)))
+      .join("")
+  );
+}
+
+const styles = {
+  ...common,
+  plugins: [cutInter],
+  entryPoints: {
+    app: join(here, "main.css"),
+    achievements: join(here, "progress/frontend/achievements.css"),
+    comments: join(here, "comments/frontend/comments.css"),
+    exercises: join(here, "exercises/frontend/exercises.css"),
+    feedback: join(here, "feedback/frontend/feedback.css"),
+    notifications: join(here, "notifications/frontend/notifications.css"),
+  },
+  outdir: dist,
+  loader: { ".woff2": "file" },
+  assetNames: "fonts/[name]-[hash]",
+};
+
+/** Builds into another folder, which then replaces the old one, so that a running server never sees half a build. */
+async function build() {
+  const [fresh, old] = [`${dist}-${process.pid}`, `${dist}-old-${process.pid}`];
+  const quiet = { outdir: fresh, logLevel: "warning" };
+  await mkdir(fresh, { recursive: true });
+  await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet })));
+  await cp(join(here, "web/frontend/logo.svg"), join(fresh, "logo.svg"));
+  await rename(dist, old).catch(() => undefined);
+  await rename(fresh, dist);
+  await rm(old, { recursive: true, force: true });
+}
+
+async function watch() {
+  await build();
+  for (const options of [scripts, theme, styles]) await (await esbuild.context(options)).watch();
+}
+
+/** The unit tests are TypeScript: they are bundled separately and run by node's test runner. */
+async function test() {
+  const tests = join(root, "tests/unit/app");
+  const out = join(root, "node_modules/.cache/lockstep-tests");
+  await rm(out, { recursive: true, force: true });
+  const names = (await readdir(tests, { recursive: true })).filter((name) => name.endsWith(".test.ts"));
+  await esbuild.build({
+    ...common,
+    plugins: [sheets],
+    minify: false,
+    target: "node20",
+    platform: "node",
+    format: "esm",
+    sourcemap: "inline",
+    logLevel: "warning",
+    entryPoints: names.map((name) => join(tests, name)),
+    outdir: out,
+    outExtension: { ".js": ".mjs" },
+  });
+  const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
+  const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], {
+    stdio: "inherit",
+    cwd: root,
+  });
+  process.exitCode = run.status ?? 1;
+}
+
+if (process.argv.includes("--tests")) await test();
+else if (process.argv.includes("--watch")) await watch();
+else await build();

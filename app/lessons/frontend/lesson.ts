@@ -1,0 +1,117 @@
+/** Sets up a page with cells: restores earlier runs, and tells the session panel about changes. */
+
+import { availableStorage, currentAccount } from "../../accounts/frontend/account-storage";
+import { Exercise } from "../../exercises/frontend/exercise";
+import { setUpPredictions } from "../../exercises/frontend/prediction";
+import { send } from "../../runs/frontend/api";
+import { Cell } from "../../runs/frontend/cell";
+import { Drafts } from "../../runs/frontend/drafts";
+import { setUpPickers } from "../../runs/frontend/machine-picker";
+import { LiveKernels } from "../../runs/frontend/provenance";
+import { retryUntilAnswered } from "../../runs/frontend/retry";
+import { RunAll } from "../../runs/frontend/run-all";
+import { RunManager } from "../../runs/frontend/run-manager";
+import { SessionPanel } from "../../runs/frontend/session-panel";
+import { language } from "../../web/frontend/strings";
+
+export function setUpCells(): void {
+  const roots = [...document.querySelectorAll<HTMLElement>("section.cell[data-cell]")];
+  const lesson = roots[0]?.dataset.lesson;
+  if (!lesson) return;
+  const runs = new RunManager();
+  const drafts = new Drafts(lesson, availableStorage(), currentAccount);
+  const kernels = new LiveKernels();
+  const cells = roots.map((root) => new Cell(root, runs, drafts, kernels));
+  cells.forEach((cell, i) => {
+    cell.before = cells.slice(0, i);
+    const next = cells[i + 1];
+    if (next) cell.onward = () => next.edit();
+  });
+  for (const cell of cells) {
+    const exercise = cell.root.querySelector<HTMLElement>(".exercise");
+    if (exercise) new Exercise(exercise, cell);
+  }
+  setUpPredictions(cells);
+  const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
+  if (button) new RunAll(button, cells);
+  const panel = new SessionPanel(cells);
+  setUpPickers(roots, lesson, availableStorage(), (root) => {
+    const cell = cells.find((each) => each.root === root);
+    cell?.moved();
+    for (const each of cells) each.compare(each === cell);
+    if (cell) panel.show(cell.machine);
+  });
+  runs.onChange(() => panel.follow(runs.running()));
+  followSession(lesson, panel);
+  hearOfKernels(lesson, kernels, () => {
+    for (const cell of cells) cell.compare();
+  });
+  window.addEventListener("pagehide", () => {
+    for (const cell of cells) cell.keep();
+  });
+  void retryUntilAnswered(() => runs.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
+}
+
+/**
+ * Notices at once when the session ends: on a full node, it may be evicted for someone who is waiting. Only visible
+ * pages listen, and only while nothing runs, because browsers allow few connections to a server.
+ */
+function followSession(lesson: string, panel: SessionPanel): void {
+  const url = `/${document.documentElement.lang}/session/stream?lesson=${encodeURIComponent(lesson)}`;
+  let stream: EventSource | null = null;
+  let of = "";
+  const leave = (): void => {
+    stream?.close();
+    stream = null;
+  };
+  const look = (): void => {
+    const card = document.querySelector<HTMLElement>("#session[data-state=idle]");
+    if (document.hidden || !card || card.dataset.topology !== of) leave();
+    if (document.hidden || !card || stream) return;
+    of = card.dataset.topology ?? "";
+    stream = new EventSource(url);
+    stream.addEventListener("changed", () => {
+      leave();
+      panel.tell();
+    });
+    stream.addEventListener(
+      "error",
+      ({ target }) => (target as EventSource).readyState === EventSource.CLOSED && leave(),
+    );
+  };
+  document.addEventListener("htmx:after:swap", look);
+  window.addEventListener("pagehide", leave);
+  document.addEventListener("visibilitychange", () => {
+    look();
+    if (!document.hidden) panel.tell();
+  });
+}
+
+/** Reads the live kernels from the session panel; on a page without the panel, requests it without showing it. */
+function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void): void {
+  const asked = new WeakMap<object, number>();
+  const hear = (card: HTMLElement | null, at: number): void => {
+    kernels.told(card?.dataset.kernels, at);
+    heard();
+  };
+  document.addEventListener("htmx:config:request", (event) => {
+    const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element; request: { action: string } } }>).detail;
+    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/failures"))
+      asked.set(ctx, performance.now());
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    const at = asked.get((event as CustomEvent<{ ctx: object }>).detail.ctx);
+    if (at !== undefined) hear(document.getElementById("session"), at);
+  });
+  if (document.getElementById("session")) return;
+  const at = performance.now();
+  void sessionCard(lesson).then(
+    (card) => hear(card, at),
+    () => undefined,
+  );
+}
+
+async function sessionCard(lesson: string): Promise<HTMLElement | null> {
+  const response = await send(`/${language()}/session?lesson=${encodeURIComponent(lesson)}`);
+  return new DOMParser().parseFromString(await response.text(), "text/html").getElementById("session");
+}

@@ -1,0 +1,97 @@
+/**
+ * The live count of the notification bell: one tab of the browser holds the stream and passes the count to the others.
+ *
+ * The bell's text comes from the server, in the page's language; this module decides when to request it again.
+ */
+
+import { announce } from "../../web/frontend/announce";
+
+const NAME = "lockstep:bell";
+const FIRST_WAIT_MS = 5_000;
+const LONGEST_WAIT_MS = 5 * 60_000;
+const LOOK_EVERY_MS = 60_000;
+
+let last = -1;
+let begun = false;
+
+/** Call this whenever the bell may have been loaded or changed. */
+export function setUpBell(): void {
+  const link = document.querySelector<HTMLElement>("#bell .bell-link");
+  if (!link) return;
+  const unread = Number(link.dataset.unread);
+  if (last >= 0 && unread > last) announce(link.querySelector(".visually-hidden")?.textContent ?? "");
+  last = unread;
+  if (!begun) begin();
+  begun = true;
+}
+
+function begin(): void {
+  // Without locks, as on a plain http URL, tabs cannot agree on one stream: each polls now and then.
+  if (!("locks" in navigator)) {
+    window.setInterval(() => document.hidden || ask(), LOOK_EVERY_MS);
+    return;
+  }
+  const others = new BroadcastChannel(NAME);
+  others.addEventListener("message", ({ data }) => hear(Number(data)));
+  let leave = new AbortController();
+  const join = (): void => void lead(others, leave.signal).catch(() => undefined);
+  // A page in the back-forward cache must hold no stream; when it is shown again, it starts over.
+  window.addEventListener("pagehide", () => leave.abort());
+  window.addEventListener("pageshow", ({ persisted }) => {
+    if (!persisted) return;
+    leave = new AbortController();
+    ask();
+    join();
+  });
+  join();
+}
+
+/** Waits until no other tab holds the stream, then holds it as long as this page is open. */
+async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void> {
+  await navigator.locks.request(NAME, { signal }, async () => {
+    for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+      const end = await listen(signal, (unread) => {
+        wait = FIRST_WAIT_MS;
+        others.postMessage(unread);
+        hear(unread);
+      });
+      if (end === "over") return;
+      await pause(wait, signal);
+    }
+  });
+}
+
+/** Follows the stream until it ends for good or is closed. The browser reconnects after short interruptions. */
+function listen(signal: AbortSignal, heard: (unread: number) => void): Promise<"over" | "closed"> {
+  return new Promise((resolve) => {
+    const stream = new EventSource("/notifications/stream");
+    const end = (how: "over" | "closed"): void => {
+      stream.close();
+      resolve(how);
+    };
+    stream.addEventListener("unread", ({ data }) => heard(Number(data)));
+    stream.addEventListener("over", () => end("over"));
+    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && end("closed"));
+    signal.addEventListener("abort", () => end("closed"));
+  });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = window.setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      window.clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+function hear(unread: number): void {
+  const shown = document.querySelector<HTMLElement>("#bell .bell-link")?.dataset;
+  if (Number(shown?.unread) !== unread) ask();
+}
+
+/** Makes the bell request its current text. */
+function ask(): void {
+  document.body.dispatchEvent(new CustomEvent(NAME));
+}

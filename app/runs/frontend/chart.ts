@@ -1,0 +1,275 @@
+/**
+ * The chart of a run: for each training a row of small panels, one per scale, with a reading cursor and a table.
+ *
+ * It is redrawn from the data a few times a second at most; of thousands of points, only those are drawn that make a
+ * difference in a column of pixels. Nothing is animated, so there is no motion to reduce.
+ */
+
+import "./visualization-styles";
+
+import { announce } from "../../web/frontend/announce";
+import { offer } from "../../web/frontend/download";
+import { make } from "../../web/frontend/element";
+import { formatNumber } from "../../web/frontend/format-number";
+import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
+import { numbersTable } from "../../web/frontend/table";
+import { PanelView } from "./chart-panel";
+import type { Metric } from "./protocol";
+import { asCsv, before, type Line, MOST_PANELS, measure, Series, spread, type Training } from "./series";
+
+/** The minimum time between two paints, and between two announcements. */
+const REST_MS = 200;
+const SILENCE_MS = 12_000;
+/** If painting is slow, it takes at most one part in this many of the time. */
+const REST = 4;
+const TABLE_REST_MS = 2_000;
+const MOST_ROWS = 60;
+/** At most this many values are announced at once. */
+const MOST_SPOKEN = 6;
+
+export class Chart {
+  readonly box: HTMLElement;
+  private readonly series = new Series();
+  private readonly views = new Map<number, TrainingView>();
+  private readonly earlier = make("p.chart-remark", { hidden: true });
+  private waiting = 0;
+  private rest = REST_MS;
+  private saidAt = performance.now();
+  private saidEpoch: Metric | null = null;
+
+  constructor(
+    private readonly metrics: readonly Metric[],
+    private readonly topology: string,
+    private readonly cell: string,
+    private readonly name: string,
+  ) {
+    this.box = make("div.chart", { role: "group", "aria-label": say("chart.label", { cell }) }, this.earlier);
+    this.saidEpoch = metrics.findLast((event) => event.per === "epoch") ?? null;
+    this.paint();
+    let width = 0;
+    new ResizeObserver(() => {
+      if (this.box.clientWidth === width) return;
+      width = this.box.clientWidth;
+      this.paint();
+    }).observe(this.box);
+  }
+
+  changed(): void {
+    this.waiting ||= window.setTimeout(() => {
+      this.waiting = 0;
+      const since = performance.now();
+      this.paint();
+      this.tellEpoch();
+      this.rest = Math.max(REST_MS, (performance.now() - since) * REST);
+    }, this.rest);
+  }
+
+  /** All metrics have arrived. */
+  ended(restored: boolean): void {
+    window.clearTimeout(this.waiting);
+    this.waiting = 0;
+    if (!restored) this.saidEpoch = this.metrics.findLast((event) => event.per === "epoch") ?? null;
+    this.paint();
+    for (const view of this.views.values()) view.settle();
+  }
+
+  lastWords(): string {
+    const training = this.series.trainings.at(-1);
+    return training ? values([...training.lines.values()].slice(0, MOST_SPOKEN), Infinity, training) : "";
+  }
+
+  private paint(): void {
+    this.series.read(this.metrics);
+    const { trainings, begun } = this.series;
+    for (const [number, view] of this.views) {
+      if (trainings.some((training) => training.number === number)) continue;
+      view.box.remove();
+      this.views.delete(number);
+    }
+    for (const training of trainings) {
+      let view = this.views.get(training.number);
+      if (!view) {
+        view = new TrainingView(training, this.topology, this.cell, this.name);
+        this.views.set(training.number, view);
+        this.box.append(view.box);
+      }
+      view.paint(begun > 1);
+    }
+    const gone = begun - trainings.length;
+    this.earlier.hidden = gone === 0;
+    if (gone) this.earlier.textContent = sayCount("chart.earlier", gone);
+  }
+
+  /** Announces an epoch's metrics, but not every epoch if they are short. */
+  private tellEpoch(): void {
+    const last = this.metrics.findLast((event) => event.per === "epoch");
+    if (!last || last === this.saidEpoch || performance.now() - this.saidAt < SILENCE_MS) return;
+    this.saidEpoch = last;
+    this.saidAt = performance.now();
+    const spoken = Object.entries(last.values).slice(0, MOST_SPOKEN);
+    const words = spoken.map(([name, value]) => `${name} ${formatNumber(measure(value))}`).join(", ");
+    announce(say("chart.epochDone", { epoch: localizedNumber(last.step), values: words }));
+  }
+}
+
+/** One training: its panels, their common reading cursor, and its table. */
+class TrainingView {
+  readonly box: HTMLElement;
+  private readonly title = make("h4.chart-title", { hidden: true });
+  private readonly panels = make("div.panels");
+  private readonly views: PanelView[] = [];
+  private readonly more = make("p.chart-remark", { hidden: true });
+  private readonly slider = make<HTMLInputElement>("input", { type: "range", min: 0, max: 0, value: 0 });
+  private readonly handle: HTMLElement;
+  private readonly words = make("p.chart-reading");
+  private readonly numbers: HTMLDetailsElement;
+  private tableAt = 0;
+  /** The cursor's position on the axis; null means the end, which moves as metrics arrive. */
+  private head: number | null = null;
+  private pinned = false;
+
+  constructor(
+    private readonly training: Training,
+    private readonly topology: string,
+    private readonly cell: string,
+    private readonly name: string,
+  ) {
+    this.handle = make("label.chart-head", {}, make("span", {}, say("chart.readAt")), this.slider);
+    this.numbers = make<HTMLDetailsElement>(
+      "details.numbers",
+      {},
+      make("summary", {}, say("chart.numbers")),
+      make("div"),
+    );
+    this.box = make(
+      "section.training",
+      {},
+      this.title,
+      this.panels,
+      this.more,
+      make("div.chart-foot", {}, this.handle, this.words),
+      this.numbers,
+    );
+    this.slider.addEventListener("input", () => {
+      const { xs } = this.lead();
+      const at = Number(this.slider.value);
+      this.pinned = at < xs.length - 1;
+      this.read(this.pinned ? (xs[at] as number) : null);
+    });
+    this.numbers.addEventListener("toggle", () => {
+      if (this.numbers.open) this.fillTable();
+    });
+  }
+
+  paint(oneOfSeveral: boolean): void {
+    this.title.hidden = !oneOfSeveral;
+    this.title.textContent = say("chart.training", { number: localizedNumber(this.training.number) });
+    const panels = this.training.panels();
+    const shown = panels.slice(0, MOST_PANELS);
+    while (this.views.length > shown.length) this.views.pop()?.box.remove();
+    while (this.views.length < shown.length) {
+      const view = new PanelView(this.topology, (x) => this.point(x));
+      this.views.push(view);
+      this.panels.append(view.box);
+    }
+    this.more.hidden = panels.length === shown.length;
+    this.more.textContent = sayCount("chart.more", panels.length - shown.length);
+    for (const [i, panel] of shown.entries()) this.views[i]?.paint(panel, this.training, this.head);
+    this.tell();
+    if (this.numbers.open && performance.now() - this.tableAt > TABLE_REST_MS) this.fillTable();
+  }
+
+  /** No more metrics follow, so the table can be completed. */
+  settle(): void {
+    if (this.numbers.open) this.fillTable();
+  }
+
+  /** Moves the cursor to the pointer; outside the plot, it returns to where it was. */
+  private point(x: number | null): void {
+    if (x === null) {
+      this.read(this.pinned ? this.head : null);
+      return;
+    }
+    const { xs } = this.lead();
+    const at = before(xs, x);
+    const [low, high] = [xs[Math.max(0, at)] as number, xs[Math.min(xs.length - 1, at + 1)] as number];
+    this.pinned = false;
+    this.read(x - low < high - x ? low : high);
+  }
+
+  private read(x: number | null): void {
+    this.head = x;
+    for (const view of this.views) view.read(x);
+    this.tell();
+  }
+
+  private tell(): void {
+    const { xs } = this.lead();
+    const at = this.head === null ? xs.length - 1 : before(xs, this.head);
+    this.handle.hidden = xs.length < 2;
+    this.slider.max = String(Math.max(0, xs.length - 1));
+    this.slider.value = String(at);
+    const x = this.head ?? (xs.at(-1) as number);
+    const text = `${place(x, this.training.unit)}: ${values([...this.training.lines.values()], x, this.training)}`;
+    if (this.words.textContent === text) return;
+    this.words.textContent = text;
+    this.slider.setAttribute("aria-valuetext", text);
+  }
+
+  /** The positions where the cursor stops: those of the line with the most points. */
+  private lead(): { xs: readonly number[] } {
+    const lines = [...this.training.lines.values()].filter((line) => line.unit === this.training.unit);
+    return lines.reduce((most, line) => (line.xs.length > most.xs.length ? line : most), lines[0] ?? { xs: [0] });
+  }
+
+  private fillTable(): void {
+    this.tableAt = performance.now();
+    const { events } = this.training;
+    const rows = spread(events, MOST_ROWS);
+    const names = [...this.training.lines.values()].map((line) => line.name);
+    const columns = [...new Set(names)];
+    const lanes = [...this.training.lanes].some(Boolean);
+    const remark =
+      rows.length < events.length
+        ? say("chart.someRows", { shown: localizedNumber(rows.length), all: localizedNumber(events.length) })
+        : "";
+    const table = numbersTable(
+      [say("chart.numbersOf", { cell: this.cell }), this.title.hidden ? "" : this.title.textContent, remark]
+        .filter(Boolean)
+        .join(" · "),
+      [say("chart.when"), ...(lanes ? [say("chart.lane")] : []), ...columns],
+      rows.map((event) => [
+        place(event.step, event.per),
+        ...(lanes ? [event.lane ?? ""] : []),
+        ...columns.map((name) =>
+          name in event.values ? formatNumber(measure(event.values[name] as Metric["values"][string])) : "",
+        ),
+      ]),
+    );
+    const button = make("button.quiet", { type: "button" }, say("chart.download"));
+    button.addEventListener("click", () =>
+      offer([asCsv(events)], "text/csv", `${this.name}-${this.training.number}.csv`),
+    );
+    const hadFocus = this.numbers.lastElementChild?.contains(document.activeElement) ?? false;
+    this.numbers.lastElementChild?.replaceChildren(table, button);
+    if (hadFocus) button.focus();
+  }
+}
+
+function place(x: number, unit: "step" | "epoch"): string {
+  return unit === "step"
+    ? say("chart.step", { step: localizedNumber(x) })
+    : say("chart.epoch", { epoch: localizedNumber(x) });
+}
+
+/** The values at `x`, such as "loss 0.41, val_loss 0.45". */
+function values(lines: readonly Line[], x: number, training: Training): string {
+  return lines
+    .flatMap((line) => {
+      const at = before(training.placed(line), x);
+      return at < 0
+        ? []
+        : [`${[line.lane, line.name].filter(Boolean).join(" ")} ${formatNumber(line.ys[at] as number)}`];
+    })
+    .join(", ");
+}

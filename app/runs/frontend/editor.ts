@@ -1,0 +1,200 @@
+/**
+ * The editor, a chunk of its own: CodeMirror with only our colors and keys.
+ *
+ * The document adopts its style sheets instead of getting `<style>` elements, which the content security policy
+ * forbids.
+ */
+
+import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { countColumn, EditorSelection, EditorState, type Extension } from "@codemirror/state";
+import { drawSelection, EditorView, highlightSpecialChars, keymap } from "@codemirror/view";
+import { tags as t, tagHighlighter } from "@lezer/highlight";
+import { StyleModule } from "style-mod";
+
+import { announce } from "../../web/frontend/announce";
+import { make } from "../../web/frontend/element";
+import { say } from "../../web/frontend/strings";
+import type { PlainCode } from "./plain-code";
+
+const INDENT = 4;
+
+export interface EditorEvents {
+  changed(code: string): void;
+  focused(): void;
+  run(): void;
+  runAndMoveOn(): void;
+  /** Returns false if there is nothing to check; then the key has its default effect. */
+  check(): boolean;
+  escaped(): void;
+}
+
+adoptStyles();
+
+/** Maps Lezer's tags to the class names of Pygments on the server, so that both look the same. */
+const COLORS = tagHighlighter([
+  { tag: [t.keyword, t.moduleKeyword, t.controlKeyword, t.definitionKeyword, t.operatorKeyword], class: "k" },
+  { tag: [t.bool, t.null], class: "kc" },
+  { tag: [t.string, t.special(t.string), t.docString], class: "s" },
+  { tag: [t.comment, t.lineComment], class: "c" },
+  { tag: t.number, class: "m" },
+  {
+    tag: [t.function(t.variableName), t.function(t.propertyName), t.function(t.definition(t.variableName))],
+    class: "nf",
+  },
+  { tag: [t.className, t.definition(t.className)], class: "nc" },
+  { tag: t.meta, class: "nd" },
+]);
+
+let toldOfEscape = false;
+
+/**
+ * Tab never traps the keyboard: after entering with Tab, Tab leaves. It indents only once the learner has clicked into
+ * the code or changed it; then Escape makes Tab leave again, as the line below the code says.
+ */
+export class CellEditor {
+  private readonly view: EditorView;
+  private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // screen readers get #editor-help
+
+  /** Replaces `plain`, which has the same size and content, and takes over its selection and focus. */
+  constructor(plain: PlainCode, code: string, label: string, events: EditorEvents) {
+    const leave = (): void => {
+      this.setTabMoves(true);
+      events.escaped();
+    };
+    this.view = new EditorView({
+      state: EditorState.create({
+        doc: plain.before ?? code,
+        extensions: [keys(events, leave), ...look(label), this.listener(events)],
+      }),
+    });
+    this.setTabMoves(!plain.clicked);
+    const { selection, hasFocus } = plain;
+    const { scrollLeft } = plain.pre;
+    if (plain.before !== null) this.replace(code, "input.type"); // so that the change can be undone
+    const { length } = this.view.state.doc;
+    this.view.dispatch({
+      selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) },
+    });
+    plain.pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
+    this.view.scrollDOM.scrollLeft = scrollLeft;
+    if (hasFocus) this.view.focus();
+  }
+
+  focus(): void {
+    this.view.focus();
+  }
+
+  setCode(code: string): void {
+    this.replace(code, "lockstep.set");
+  }
+
+  private replace(code: string, userEvent: string): void {
+    const { length } = this.view.state.doc;
+    this.view.dispatch({ changes: { from: 0, to: length, insert: code }, userEvent });
+  }
+
+  private setTabMoves(moves: boolean): void {
+    this.view.setTabFocusMode(moves);
+    this.hint.textContent = say(moves ? "editor.tabMoves" : "editor.tabIndents");
+  }
+
+  private listener(events: EditorEvents): Extension {
+    const updates = EditorView.updateListener.of((update) => {
+      const ours = update.transactions.some((transaction) => transaction.isUserEvent("lockstep.set"));
+      if (update.docChanged && !ours) {
+        this.setTabMoves(false);
+        events.changed(update.state.doc.toString());
+      }
+      if (update.focusChanged && update.view.hasFocus) events.focused();
+      if (update.focusChanged && !update.view.hasFocus) this.setTabMoves(true);
+    });
+    return [updates, EditorView.domEventHandlers({ pointerdown: () => this.setTabMoves(false) })];
+  }
+}
+
+function keys(events: EditorEvents, leave: () => void): Extension {
+  const does = (act: () => void) => () => {
+    act();
+    return true;
+  };
+  return keymap.of([
+    { key: "Shift-Enter", run: does(events.runAndMoveOn) },
+    { key: "Mod-Enter", run: does(events.run) },
+    { key: "Ctrl-Enter", run: does(events.run) },
+    { key: "Alt-Enter", run: () => events.check() },
+    { key: "Escape", run: does(leave) },
+    { key: "Tab", run: indent, shift: indentLess },
+    ...historyKeymap,
+    ...defaultKeymap,
+  ]);
+}
+
+/** Inserts spaces up to the next tab stop at the cursor, or before each selected line. */
+function indent(view: EditorView): boolean {
+  if (!toldOfEscape) announce(say("editor.tabIndents"));
+  toldOfEscape = true;
+  const { state } = view;
+  if (!state.selection.main.empty) return indentMore(view);
+  const change = state.changeByRange(({ head }) => {
+    const line = state.doc.lineAt(head);
+    const insert = " ".repeat(INDENT - (countColumn(line.text, INDENT, head - line.from) % INDENT));
+    return { changes: { from: head, insert }, range: EditorSelection.cursor(head + insert.length) };
+  });
+  view.dispatch(state.update(change, { userEvent: "input.indent", scrollIntoView: true }));
+  return true;
+}
+
+function look(label: string): Extension[] {
+  return [
+    python(),
+    history(),
+    indentUnit.of(" ".repeat(INDENT)),
+    EditorState.tabSize.of(INDENT),
+    highlightSpecialChars(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    syntaxHighlighting(COLORS),
+    replacing,
+    EditorState.phrases.of({ "Control character": say("editor.control") }),
+    EditorView.contentAttributes.of({
+      "aria-label": label,
+      "aria-describedby": "editor-help",
+      tabindex: "0", // makes the element that scrolls wide code visibly reachable by keyboard
+      autocapitalize: "off",
+      autocorrect: "off",
+      spellcheck: "false",
+      translate: "no",
+    }),
+  ];
+}
+
+/**
+ * Replaces the selection when the learner types over it: the browser would copy the old text's style as an inline
+ * style, which the content security policy forbids.
+ */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || !event.data || view.composing) return false;
+    if (view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
+
+/** Adopts CodeMirror's style modules as style sheets, before ours, so that ours take precedence. */
+function adoptStyles(): void {
+  const mounted = new Set<StyleModule>();
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(sheet);
+  StyleModule.mount = (_root, modules) => {
+    for (const module of [modules].flat() as StyleModule[]) {
+      if (mounted.has(module)) continue;
+      mounted.add(module);
+      sheet.replaceSync([...mounted].map((each) => each.getRules()).join("\n"));
+    }
+  };
+}

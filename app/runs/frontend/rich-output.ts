@@ -1,0 +1,108 @@
+/**
+ * Rich output: the best representation of a display that is safe to show.
+ *
+ * Nothing that a learner's code writes becomes part of this page. Pictures are `<img>` elements with data URLs, HTML is
+ * in a sandboxed frame with its own URL, everything else is text.
+ */
+
+import { make } from "../../web/frontend/element";
+import { say } from "../../web/frontend/strings";
+import type { DisplayItem } from "./transcript";
+
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/** The type of pictures from Lockstep's helpers, which this page draws itself (see `pictures.ts`). */
+const DRAWN = "application/vnd.lockstep.picture+json";
+const LONGEST_TEXT = 200_000;
+/** The height of a table row and of the margins around the table, in the style of `runs/display.html`. */
+const ROW_PX = 32;
+const FRAME_MARGIN_PX = 24;
+
+/** The element for a display of run `run`. Its size is known before its content, so that nothing jumps. */
+export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
+  const { data } = item.event;
+  const text = asString(data["text/plain"]);
+  if (data[DRAWN] !== undefined) return drawn(data[DRAWN], block("display.text", text));
+  for (const type of PICTURES) {
+    const content = asString(data[type]);
+    if (content) return picture(type, content.replace(/\s+/g, ""), text, cell);
+  }
+  const svg = asString(data["image/svg+xml"]);
+  if (svg) return picture("image/svg+xml", base64(svg), text, cell);
+  const html = asString(data["text/html"]);
+  if (html) return frame(html, `/runs/${run}/displays/${item.seq}`, cell);
+  const latex = asString(data["text/latex"]);
+  if (latex) return block("display.text", latex.replace(/^\$+|\$+$/g, "").trim());
+  if (data["application/json"] !== undefined) {
+    return block("display.json", JSON.stringify(data["application/json"], null, 2));
+  }
+  return block("display.text", asString(data["text/markdown"]) || text || JSON.stringify(data));
+}
+
+/** Shows the text until the script that draws is loaded, and for good if the picture cannot be drawn. */
+function drawn(content: unknown, words: HTMLElement): HTMLElement {
+  const place = make("div.display", {}, words);
+  void import("./pictures").then(
+    ({ drawPicture }) => words.replaceWith(drawPicture(content) ?? words),
+    () => undefined,
+  );
+  return place;
+}
+
+function picture(type: string, content: string, text: string, cell: string): HTMLElement {
+  const image = make<HTMLImageElement>("img", {
+    alt: text && !text.startsWith("<") ? text : say("output.picture", { cell }),
+    decoding: "async",
+  });
+  const size = type === "image/png" ? pngSize(content) : null;
+  if (size) [image.width, image.height] = size;
+  image.src = `data:${type};base64,${content}`;
+  return make("figure.display.picture", {}, image);
+}
+
+function frame(html: string, url: string, cell: string): HTMLElement {
+  const rows = html.match(/<tr[\s>]/gi)?.length ?? 0;
+  const height = rows
+    ? Math.min(420, rows * ROW_PX + FRAME_MARGIN_PX)
+    : Math.min(420, 90 + Math.floor(html.length / 40));
+  const element = make<HTMLIFrameElement>("iframe", {
+    sandbox: "",
+    title: say("output.html", { cell }),
+    src: url,
+    height,
+  });
+  return make("div.display.html", {}, element);
+}
+
+/** Replaces a live frame with a link; leaves other elements unchanged. */
+export function quieten(element: HTMLElement): void {
+  const live = element.querySelector("iframe");
+  live?.replaceWith(make("a", { href: live.getAttribute("src") ?? "", target: "_blank", rel: "noopener" }, live.title));
+}
+
+function block(selector: string, text: string): HTMLElement {
+  const shown = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)} …` : text;
+  return make(`pre.${selector}`, {}, shown);
+}
+
+function asString(value: unknown): string {
+  if (Array.isArray(value)) return value.join("");
+  return typeof value === "string" ? value : "";
+}
+
+function base64(text: string): string {
+  let binary = "";
+  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
+/** The width and height in the first 24 bytes of a PNG. */
+export function pngSize(content: string): [number, number] | null {
+  try {
+    const head = atob(content.slice(0, 32));
+    if (!head.startsWith("\x89PNG")) return null;
+    const at = (i: number): number => [0, 1, 2, 3].reduce((sum, k) => sum * 256 + head.charCodeAt(i + k), 0);
+    return [at(16), at(20)];
+  } catch {
+    return null;
+  }
+}
