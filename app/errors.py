@@ -6,6 +6,7 @@
     ├── NotFound            404   CourseNotFound, LessonNotFound, … are defined in the features
     ├── PermissionDenied    403
     ├── RequestTooLarge     413
+    ├── UnsupportedMediaType  415
     ├── InvalidInput        422
     ├── TooManyRequests     429
     └── ServiceUnavailable  503
@@ -24,11 +25,11 @@ from app.i18n import N_, gettext
 class LockstepError(Exception):
     """An error with a message for people. ``values`` fill in the message's ``{names}``."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     code: str = "lockstep_error"
     """A stable code for programs, from the class name: ``lesson_not_found`` for ``LessonNotFound``."""
     message: ClassVar[str] = N_("Something went wrong on our side. The error was logged.")
-    retry_after_s: ClassVar[int | None] = None
+    retry_after_s: int | None = None
     """Seconds after which the request may succeed, sent as ``Retry-After``."""
 
     def __init_subclass__(cls) -> None:
@@ -39,14 +40,14 @@ class LockstepError(Exception):
         self.values = values
         super().__init__(self.message.format(**values))
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of every response that shows this error."""
+        return {} if self.retry_after_s is None else {"retry-after": str(self.retry_after_s)}
+
     def localized_message(self) -> str:
         """The message in the current language."""
         return gettext(self.message).format(**self.values)
-
-    @property
-    def http_status(self) -> int:
-        """The status of the response."""
-        return self.status
 
 
 class NotFound(LockstepError):
@@ -68,14 +69,22 @@ class RequestTooLarge(LockstepError):
     message = N_("The request is larger than the limit of {most_bytes:,} bytes.")
 
 
+class UnsupportedMediaType(LockstepError):
+    status = 415
+    message = N_("This address expects data of the type {expected}.")
+
+
 class InvalidInput(LockstepError):
     status = 422
     message = N_("The request could not be understood: {reason}")
 
 
 class TooManyRequests(LockstepError):
+    """Errors that know how long to wait set ``retry_after_s``."""
+
     status = 429
     message = N_("Too many requests. Wait a moment, then try again.")
+    retry_after_s: int | None = 60
 
 
 class ServiceUnavailable(LockstepError):
@@ -116,8 +125,4 @@ class HttpStatusError(LockstepError):
     def __init__(self, status: int) -> None:
         super().__init__(status=status)
         self.code = HTTPStatus(status).name.lower()
-        self._status = status
-
-    @property
-    def http_status(self) -> int:
-        return self._status
+        self.status = status

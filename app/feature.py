@@ -11,7 +11,7 @@ closes the bus and then leaves each ``lifespan`` in reverse order.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from app.accounts.cleanup import CleanupTask
 from app.accounts.merge import Merger
@@ -28,7 +28,7 @@ from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
 from app.notifications.views import Describers
 from app.runs.judgements import RunHook
-from app.web.access import Access
+from app.web.access import access_of
 from app.web.rendering import NavItem
 
 ExceptionHandler = Callable[[Request, Exception], Awaitable[Response]]
@@ -39,16 +39,14 @@ class Feature:
     """What one feature adds.
 
     Raises:
-        ValueError: ``access`` omits a route of the feature, or names one that does not exist.
+        ValueError: a route does not say who may use it.
     """
 
     name: str
 
     # --- routes ---
     routers: Sequence[APIRouter] = ()
-    """Their routes are tried in this order."""
-    access: Mapping[str, Access] = field(default_factory=dict)
-    """The access of each route, by route name."""
+    """Their routes are tried in this order. Each has one ``Access`` among its tags."""
     csrf_exempt_paths: Sequence[str] = ()
     """Patterns of paths that other sites may post to."""
     exception_handlers: Mapping[type[Exception], ExceptionHandler] = field(default_factory=dict)
@@ -88,17 +86,9 @@ class Feature:
     """Describe notifications, by kind."""
 
     def __post_init__(self) -> None:
-        names = {route.name for route in self.routes if isinstance(route, Route)}
-        if names != set(self.access):
-            wrong = sorted(names ^ set(self.access))
-            raise ValueError(f"feature {self.name}: 'access' and the routes do not match: {', '.join(wrong)}")
+        for route in self.routes:
+            access_of(route)
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes of all routers."""
         return [route for router in self.routers for route in router.routes]
-
-
-def route_access_of(features: Iterable[Feature]) -> dict[str, Access]:
-    """The access of each route of these features."""
-    return {name: access for feature in features for name, access in feature.access.items()}

@@ -86,14 +86,15 @@ def negotiate(accept_language: str) -> str:
     """Choose a language for an Accept-Language header; English if none matches."""
     wanted = [
         tag.replace("-", "_")
-        for weight, tag in sorted(map(_parse_quality, accept_language[:400].split(",")), key=lambda pair: -pair[0])
+        for weight, tag in sorted(map(parse_quality, accept_language[:400].split(",")), key=lambda pair: -pair[0])
         if weight > 0 and tag
     ]
     bases = [part for tag in wanted for part in (tag, tag.partition("_")[0])]
     return negotiate_locale(bases, LANGUAGE_CODES) or DEFAULT_LANGUAGE
 
 
-def _parse_quality(item: str) -> tuple[float, str]:
+def parse_quality(item: str) -> tuple[float, str]:
+    """The weight and the name of an item in an Accept header: ``gzip;q=0.5``. Nonsense has weight 0. Pure."""
     tag, _sep, parameter = item.partition(";")
     try:
         return float(parameter.strip().removeprefix("q=") or 1), tag.strip()

@@ -28,7 +28,6 @@ from app.db import Database
 from app.errors import LockstepError
 from app.exercises.feature import FEATURE as EXERCISES
 from app.exports.feature import FEATURE as EXPORTS
-from app.feature import route_access_of
 from app.feedback.feature import FEATURE as FEEDBACK
 from app.health.feature import FEATURE as HEALTH
 from app.lessons.catalog import Catalog
@@ -42,16 +41,17 @@ from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
 from app.settings import Settings
-from app.web.access import ROUTE_ACCESS, Access
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
 from app.web.body_limit import BodyLimit
+from app.web.client_network import logged_network
 from app.web.cookies import CookieMiddleware
 from app.web.csrf import SameOriginOnly
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS
 from app.web.error_handlers import ErrorHandlers, handle_framework_error
 from app.web.feature import FEATURE as WEB
 from app.web.http_protocol import STALL_TIMEOUT_KEY
+from app.web.http_semantics import HttpSemantics
 from app.web.languages import LanguageMiddleware
 from app.web.page_cache import MAX_CACHED_PAGES, PageCache, PageCacheMiddleware
 from app.web.rendering import PAGE_SHELL, NavItem, PageShell
@@ -109,7 +109,6 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
 
 def _collect(app: FastAPI) -> None:
     """Collect what the features contribute to each other."""
-    ROUTE_ACCESS.set(app, route_access_of(FEATURES) | {"static": Access.public, "docs": Access.public})
     EXPORTERS.set(app, {name: exporter for feature in FEATURES for name, exporter in feature.exporters.items()})
     ERASERS.set(app, [eraser for feature in FEATURES for eraser in feature.erasers])
     MERGERS.set(app, [merger for feature in FEATURES for merger in feature.mergers(app)])
@@ -133,9 +132,10 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
     """From the outside in."""
     exempt = "|".join(f"(?:{path})" for feature in FEATURES for path in feature.csrf_exempt_paths)
     stack = [
-        Middleware(RequestLogMiddleware),
+        Middleware(RequestLogMiddleware, network_of=logged_network),
         Middleware(SecurityHeaders, secure=settings.secure),
         Middleware(LanguageMiddleware, secure=settings.secure),
+        Middleware(HttpSemantics),
         Middleware(ErrorHandlers),
         Middleware(
             PageCacheMiddleware,
@@ -150,7 +150,7 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
     if settings.public_url or only_local:
         # Another site's name can be made to resolve to this machine, and its pages would then share our origin.
         hosts = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
-        stack.insert(4, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
+        stack.insert(5, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     return stack
 
 

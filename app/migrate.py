@@ -72,16 +72,12 @@ def _upgrade(config: Config, revision: str) -> None:
             f"The database is at revision {current}, from before the first version. Run 'lockstep db upgrade' of "
             f"commit {pre_release.LAST_COMMIT}, then of this version."
         )
-    elif current is not None and current not in _known_revisions(config):
+    elif current not in {None, *(each.revision for each in ScriptDirectory.from_config(config).walk_revisions())}:
         raise UnsupportedRevision(
             f"The database is at revision {current} of a newer version. Run that version, or restore a backup "
             "from before its upgrade."
         )
     command.upgrade(config, revision)
-
-
-def _known_revisions(config: Config) -> set[str]:
-    return {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
 
 
 async def _run_alembic(db: Database, act: Callable[[Config], None]) -> None:

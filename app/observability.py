@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import secrets
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.security_log import request_from
 from app.settings import Settings
 
 _HEADER = b"x-request-id"
 _VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}")
-_PATH_TOKEN = re.compile(r"/(?:[a-z0-9.]+\.)?[A-Za-z0-9_-]{43}(?=/|$)")
+_EMAILED_PATH = re.compile(r"(/(?:email-link|unsubscribe)/).+", re.IGNORECASE | re.DOTALL)
+"""Links in emails. Whatever follows the prefix may be a token that was damaged on its way and works once mended."""
+_PATH_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
+"""What else has the length of a token, such as the ID of a passkey."""
+_TRACEBACKS = ("exception", "stack")
 _QUIET_PREFIXES = ("/healthz", "/static/")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -33,7 +40,7 @@ def configure_logging(settings: Settings) -> None:
     """Send the log lines of structlog and of libraries to standard error."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer(ensure_ascii=False)
+        structlog.processors.JSONRenderer(serializer=_json_line)
         if settings.log_format == "json"
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
@@ -44,11 +51,11 @@ def configure_logging(settings: Settings) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    errors: list[structlog.typing.Processor] = (
-        [structlog.processors.format_exc_info] if settings.log_format == "json" else []
-    )
+    text: list[structlog.typing.Processor] = [structlog.processors.format_exc_info]
+    if settings.log_format != "json":
+        text.append(_escape_texts)
     structlog.configure(
-        processors=[*shared, *errors, renderer],
+        processors=[*shared, *text, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
@@ -57,7 +64,7 @@ def configure_logging(settings: Settings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *errors, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *text, renderer],
         )
     )
     root = logging.getLogger()
@@ -68,8 +75,10 @@ def configure_logging(settings: Settings) -> None:
 class RequestLogMiddleware:
     """Gives each request an ID, read from and returned as X-Request-ID, and logs its result."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, network_of: Callable[[str], str | None]) -> None:
+        """``network_of`` gives the network of an address, for the security log."""
         self._app = app
+        self._network_of = network_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -90,7 +99,8 @@ class RequestLogMiddleware:
 
         structlog.contextvars.bind_contextvars(request_id=mark.decode())
         try:
-            await self._app(scope, receive, send_marked)
+            with request_from(self._network_of(scope["client"][0]) if scope.get("client") else None):
+                await self._app(scope, receive, send_marked)
         finally:
             _log_request(scope, status, begin)
             structlog.contextvars.unbind_contextvars("request_id")
@@ -98,8 +108,25 @@ class RequestLogMiddleware:
 
 
 def redact_path(path: str) -> str:
-    """A path without secrets: the tokens of links in emails. Pure."""
-    return _PATH_TOKEN.sub("/…", path)
+    """A path without secrets: everything that follows the prefix of a link in an email, and tokens. Pure."""
+    return _PATH_TOKEN.sub("/…", _EMAILED_PATH.sub(r"\1…", path))
+
+
+def _escape_texts(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Escape what a terminal would obey. Tracebacks keep their lines; ``repr`` escapes values that are not text."""
+    for key, value in entry.items():
+        if isinstance(value, str) and not value.isprintable():
+            kept = "\n" if key in _TRACEBACKS else ""
+            entry[key] = "".join(
+                each if each.isprintable() or each in kept else each.encode("unicode_escape").decode() for each in value
+            )
+    return entry
+
+
+def _json_line(entry: object, **options: Any) -> str:
+    """JSON in which letters of all languages are readable and everything that a terminal would obey is escaped."""
+    line = json.dumps(entry, ensure_ascii=False, **options)
+    return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 def _log_request(scope: Scope, status: int, begin: float) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db import Base, UtcDateTime, advisory_lock, dialect_insert, now
 from app.errors import TooManyRequests
 from app.i18n import N_, duration
+from app.security_log import SecurityEvent, record
 
 _RESET_AFTER_S = 6 * 3600.0
 
@@ -65,7 +66,7 @@ class TooManyAttempts(TooManyRequests):
     def __init__(self, delay_s: float) -> None:
         super().__init__(wait=duration(timedelta(seconds=delay_s)))
         self.delay_s = math.ceil(delay_s)
-        self.headers = {"retry-after": str(self.delay_s)}
+        self.retry_after_s = self.delay_s
 
 
 def network_limit_key(action: str, network: str | None) -> str | None:
@@ -86,6 +87,7 @@ async def count_attempt(session: AsyncSession, key: str | None, policy: RateLimi
     ).scalar_one()
     since_s = (moment - attempts.last_at).total_seconds()
     if attempts.count and (delay_s := policy.remaining_delay_s(attempts.count, since_s)) > 0:
+        record(SecurityEvent.throttled, reason=key.rpartition(" ")[0])  # the rest is a hash, a network, or a learner
         raise TooManyAttempts(delay_s)
     attempts.count = 1 if since_s >= _RESET_AFTER_S else attempts.count + 1
     attempts.last_at = moment

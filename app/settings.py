@@ -99,8 +99,6 @@ class Settings(BaseSettings):
     """The least severe messages to log."""
     max_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one learner may have waiting or running."""
-    max_stored_bytes: int = Field(default=100_000_000, ge=10_000)
-    """Bytes stored for one run, code included. The runner's own limit on output is lower and takes effect first."""
     stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
     """Code and output stored for a learner with an account, and also the amount one web process stores for them
     within an hour. 0 for any amount."""
@@ -130,6 +128,9 @@ class Settings(BaseSettings):
 
     sign_up: Literal["open", "invitation", "closed"] = "open"
     """Who may create an account: everyone, people with an invitation, or nobody."""
+    staff_second_factor: bool = False
+    """Whether instructors and admins need a passkey or an authenticator app: without one, their accounts can do only
+    what learners can."""
     smtp_url: str = ""
     """The mail server: ``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``smtp://host:25?tls=off``.
     Requires ``LOCKSTEP_MAIL_FROM`` and ``LOCKSTEP_PUBLIC_URL``. If empty, no email is sent and links are written to
@@ -238,7 +239,6 @@ class Settings(BaseSettings):
 
     @cached_property
     def database(self) -> str:
-        """The URL of the database."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
 
     @property

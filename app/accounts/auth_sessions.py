@@ -15,6 +15,10 @@ from app.db import now
 
 AUTH_SESSION_LIFETIME = timedelta(days=30)
 """Counted from its last use."""
+MAX_AUTH_SESSION_LIFETIME = timedelta(days=90)
+"""Counted from signing in, however often it is used."""
+SECOND_STEP_LIFETIME = timedelta(minutes=10)
+"""How long a sign-in waits for the code of its second step."""
 SEEN_AT_PRECISION = timedelta(minutes=5)
 """How precisely the last use is recorded: a request within this time writes nothing."""
 REAUTHENTICATE_AFTER = timedelta(minutes=10)
@@ -24,9 +28,15 @@ _MAX_IP_ADDRESS = 64
 
 
 async def create_auth_session(
-    session: AsyncSession, account: Account, *, method: str, user_agent: str = "", ip_address: str = ""
+    session: AsyncSession,
+    account: Account,
+    *,
+    method: str,
+    user_agent: str = "",
+    ip_address: str = "",
+    pending: bool = False,
 ) -> str:
-    """Sign a browser in. Returns the token for its cookie."""
+    """Sign a browser in, or with ``pending`` after a second step. Returns the token for its cookie."""
     token = secrets.token_urlsafe(32)
     moment = now()
     session.add(
@@ -35,9 +45,10 @@ async def create_auth_session(
             public_id=secrets.token_hex(8),
             account_id=account.id,
             method=method,
+            pending=pending,
             created_at=moment,
             last_seen_at=moment,
-            expires_at=moment + AUTH_SESSION_LIFETIME,
+            expires_at=moment + (SECOND_STEP_LIFETIME if pending else AUTH_SESSION_LIFETIME),
             user_agent=user_agent[:_MAX_USER_AGENT],
             ip_address=ip_address[:_MAX_IP_ADDRESS],
         )
@@ -46,17 +57,27 @@ async def create_auth_session(
     return token
 
 
+async def find_pending_session(session: AsyncSession, hashed: str | None) -> tuple[AuthSession, Account] | None:
+    """The sign-in that waits for a code in the browser whose token has this hash, and its account."""
+    waiting = select(AuthSession, Account).join(Account, Account.id == AuthSession.account_id)
+    mine = (AuthSession.token_hash == hashed, AuthSession.expires_at > now(), AuthSession.pending.is_(True))
+    found = (await session.execute(waiting.where(*mine))).one_or_none() if hashed else None
+    return (found[0], found[1]) if found is not None else None
+
+
 async def list_auth_sessions(session: AsyncSession, account: Account) -> Sequence[AuthSession]:
     """The sessions that have not expired, most recently used first."""
-    live = (AuthSession.account_id == account.id, AuthSession.expires_at > now())
+    live = (AuthSession.account_id == account.id, AuthSession.expires_at > now(), AuthSession.pending.is_(False))
     return (await session.scalars(select(AuthSession).where(*live).order_by(AuthSession.last_seen_at.desc()))).all()
 
 
-async def touch_auth_session(session: AsyncSession, hashed: str) -> None:
-    """Record that a session was just used, and extend it."""
+async def touch_auth_session(session: AsyncSession, used: AuthSession) -> timedelta:
+    """Record that a session was just used, and extend it. Returns how long it lasts now."""
     moment = now()
-    mine = update(AuthSession).where(AuthSession.token_hash == hashed)
-    await session.execute(mine.values(last_seen_at=moment, expires_at=moment + AUTH_SESSION_LIFETIME))
+    expires_at = min(moment + AUTH_SESSION_LIFETIME, used.created_at + MAX_AUTH_SESSION_LIFETIME)
+    mine = update(AuthSession).where(AuthSession.token_hash == used.token_hash)
+    await session.execute(mine.values(last_seen_at=moment, expires_at=expires_at))
+    return max(timedelta(0), expires_at - moment)
 
 
 async def revoke_auth_session(session: AsyncSession, hashed: str) -> None:

@@ -7,6 +7,7 @@ account; ``LearnerId`` creates a visitor if there is none. ``OptionalAccount`` i
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,12 +15,14 @@ import structlog
 from fastapi import Depends
 from sqlalchemy import String, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm.attributes import set_committed_value
 from starlette.requests import Request
 
 from app.accounts.auth_sessions import REAUTHENTICATE_AFTER, SEEN_AT_PRECISION, touch_auth_session
 from app.accounts.browser import Browser
 from app.accounts.emails import AccountMailer
 from app.accounts.models import Account, AuthSession, MergedVisitor, Role
+from app.accounts.second_factor import is_missing
 from app.accounts.session_cookie import renew_session_cookie, session_token_hash, sync_account_cookie
 from app.accounts.signing import SIGNER
 from app.accounts.visitor_cookie import create_visitor, read_visitor_id, renew_visitor_cookie
@@ -27,9 +30,10 @@ from app.database_health import log_failure
 from app.db import Database, UtcDateTime, now
 from app.errors import PermissionDenied
 from app.i18n import N_
+from app.security_log import SecurityEvent, identify, record
 from app.web.client_network import request_address
 from app.web.cookies import Cookies, request_cookies
-from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS
+from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS, of_request
 
 _log = structlog.get_logger("accounts")
 _SCOPE_KEY = "lockstep.principal"
@@ -55,6 +59,12 @@ class RoleRequired(PermissionDenied):
     message = N_("Your account is not allowed to do this.")
 
 
+class SecondFactorRequired(PermissionDenied):
+    """Rendered as a redirect to the page where a second factor is set up."""
+
+    message = N_("Your account needs a passkey or an authenticator app for this. Set one up under Settings, Security.")
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The person behind a request. ``learner_id`` and ``account`` are None for someone who has only read so far."""
@@ -63,6 +73,10 @@ class Principal:
     account: Account | None
     auth_session: AuthSession | None = None
     """This browser's auth session, if it is signed in."""
+    pending: bool = False
+    """Whether its sign-in waits for the code of the second step: until then it is a visitor."""
+    lacks_second_factor: bool = False
+    """Whether it is a member of staff's, without the second factor that the operator requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +96,17 @@ async def get_principal(request: Request) -> Principal:
     """Identify the person behind the request; looked up once per request."""
     if (known := request.scope.get(_SCOPE_KEY)) is None:
         cookies = request_cookies(request)
-        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), cookies)
-        sync_account_cookie(cookies, known.account.learner_id if known.account else None)
+        required = SETTINGS.get(request.app).staff_second_factor
+        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), cookies, required)
+        if known.account is not None:
+            identify(known.account.id)
+        if not known.pending:
+            sync_account_cookie(cookies, known.account.learner_id if known.account else None)
     return known
 
 
-async def _load_principal(db: Database, cookies: Cookies) -> Principal:
+async def _load_principal(db: Database, cookies: Cookies, staff_second_factor: bool) -> Principal:
+    """Staff without the second factor that the operator requires are learners to everything that looks at roles."""
     token, visitor = session_token_hash(cookies), read_visitor_id(cookies)
     if token is None and visitor is None:
         return Principal(None, None)
@@ -95,13 +114,17 @@ async def _load_principal(db: Database, cookies: Cookies) -> Principal:
         found = (
             (await session.execute(_AUTH_SESSION_QUERY, {"token": token, "at": now()})).one_or_none() if token else None
         )
-        if found is None and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
+        pending = found is not None and found[1].pending
+        if (found is None or pending) and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
             visitor = None
-    if found is None:
-        return Principal(visitor, None)
+    if found is None or pending:
+        return Principal(visitor, None, pending=pending)
     account, auth_session = found
     await _touch_session(db, cookies, auth_session)
-    return Principal(account.learner_id, account, auth_session)
+    lacks = is_missing(account, auth_session.method, required_of_staff=staff_second_factor)
+    if lacks:
+        set_committed_value(account, "role", Role.learner)  # only in this object: it belongs to no session any more
+    return Principal(account.learner_id, account, auth_session, lacks_second_factor=lacks)
 
 
 async def _touch_session(db: Database, cookies: Cookies, auth_session: AuthSession) -> None:
@@ -113,11 +136,11 @@ async def _touch_session(db: Database, cookies: Cookies, auth_session: AuthSessi
         return
     try:
         async with db.writing() as session:
-            await touch_auth_session(session, auth_session.token_hash)
+            lasts = await touch_auth_session(session, auth_session)
     except SQLAlchemyError as e:
         log_failure(_log, "the use of an auth session could not be recorded", e)
     else:
-        renew_session_cookie(cookies)
+        renew_session_cookie(cookies, int(lasts.total_seconds()))
 
 
 async def _optional_learner_id(request: Request) -> str | None:
@@ -152,12 +175,19 @@ async def _required_sign_in(request: Request) -> SignedIn:
     return SignedIn(principal.account, principal.auth_session)
 
 
-async def _required_instructor(request: Request) -> Account:
-    return _require_role(await _required_account(request), Role.instructor)
+def _required_role(role: Role) -> Callable[[Request], Awaitable[Account]]:
+    async def dependency(request: Request) -> Account:
+        account = await _required_account(request)
+        if (await get_principal(request)).lacks_second_factor:
+            record(SecurityEvent.role_refused, reason=f"second factor required by {request.scope['route'].name}")
+            raise SecondFactorRequired
+        ranks = list(Role)
+        if ranks.index(Role(account.role)) < ranks.index(role):
+            record(SecurityEvent.role_refused, reason=f"{role} required by {request.scope['route'].name}")
+            raise RoleRequired
+        return account
 
-
-async def _required_admin(request: Request) -> Account:
-    return _require_role(await _required_account(request), Role.admin)
+    return dependency
 
 
 async def is_instructor(request: Request) -> bool:
@@ -188,27 +218,12 @@ def account_mailer(request: Request) -> AccountMailer:
     return AccountMailer(request.app.url_path_for, base_url)
 
 
-async def _browser(request: Request) -> Browser:
-    return browser_of(request)
-
-
-async def _account_mailer(request: Request) -> AccountMailer:
-    return account_mailer(request)
-
-
-def _require_role(account: Account, role: Role) -> Account:
-    ranks = list(Role)
-    if ranks.index(Role(account.role)) < ranks.index(role):
-        raise RoleRequired
-    return account
-
-
 OptionalLearnerId = Annotated[str | None, Depends(_optional_learner_id)]
 LearnerId = Annotated[str, Depends(_learner_id)]
 OptionalAccount = Annotated[Account | None, Depends(_optional_account)]
 RequiredAccount = Annotated[Account, Depends(_required_account)]
 RequiredSignIn = Annotated[SignedIn, Depends(_required_sign_in)]
-RequiredInstructor = Annotated[Account, Depends(_required_instructor)]
-RequiredAdmin = Annotated[Account, Depends(_required_admin)]
-BrowserDep = Annotated[Browser, Depends(_browser)]
-AccountMailerDep = Annotated[AccountMailer, Depends(_account_mailer)]
+RequiredInstructor = Annotated[Account, Depends(_required_role(Role.instructor))]
+RequiredAdmin = Annotated[Account, Depends(_required_role(Role.admin))]
+BrowserDep = Annotated[Browser, Depends(of_request(browser_of))]
+AccountMailerDep = Annotated[AccountMailer, Depends(of_request(account_mailer))]

@@ -39,7 +39,7 @@ from app.accounts.merge import MERGERS
 from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
-from app.accounts.routes import InvalidFields, account_page, redirect_to
+from app.accounts.routes import InvalidFields, account_page, redirect_after_login, redirect_to
 from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
 from app.accounts.trusted_devices import trust_device
 from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email
@@ -47,11 +47,13 @@ from app.db import Database, advisory_lock, now
 from app.errors import LockstepError
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
+from app.security_log import SecurityEvent, record
+from app.web.access import Access
 from app.web.dependencies import DATABASE, DatabaseDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.public])
 
 WRONG_PASSWORD = N_("Incorrect password.")
 _PAGES = {
@@ -122,6 +124,7 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
     await count_auth_attempt(db, browser, "confirm", account.email)  # separate from sign-ins: attackers have no link
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.verify(account.password_hash, password):
+        record(SecurityEvent.sign_in_failed, account=account.id, reason="wrong password")
         return _link_page(request, link, account, InvalidFields({"password": WRONG_PASSWORD}))
     async with db.writing() as session:
         await use_link(session, link)
@@ -129,7 +132,7 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
         await clear_auth_attempts(session, browser, "confirm", account.email)
         await clear_email_requests(session, browser, "sign-up", account.email)
     set_login_cookies(browser, login)
-    return redirect_to(request, None)
+    return redirect_after_login(request, login, None)
 
 
 async def _reset(request: Request, link: EmailLink, account: Account, password: str) -> Response:
@@ -150,9 +153,10 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
         await clear_email_requests(session, browser, "reset", account.email)
         auth_methods = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
         await mailer.send_changed(session, account, "password", account.email, auth_methods)
+    record(SecurityEvent.password_changed, account=account.id, reason="link in an email")
     set_login_cookies(browser, login, what="password")
     look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
-    return redirect_to(request, f"{look}?after=reset" if auth_methods else None)
+    return redirect_after_login(request, login, f"{look}?after=reset" if auth_methods else None)
 
 
 async def _change(request: Request, link: EmailLink, account: Account) -> Response:
@@ -174,6 +178,7 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
         await mailer.send_changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await revoke_links(session, account)  # those to the old address
+    record(SecurityEvent.email_changed)
     trust_device(browser, link.email)
     flash.add(browser.cookies, "email")
     return redirect_to(request, None)
@@ -185,6 +190,7 @@ async def _require_link_owner(request: Request, account: Account) -> None:
     if signed_in is None:
         raise LoginRequired
     if signed_in.id != account.id:
+        record(SecurityEvent.email_link_refused, reason=EmailLinkForAnotherAccount.code)
         raise EmailLinkForAnotherAccount
 
 
@@ -215,4 +221,5 @@ def _link_page(
 
 
 def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
+    record(SecurityEvent.email_link_refused, reason=error.code)
     return account_page(request, "accounts/invalid_link.html", error)

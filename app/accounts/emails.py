@@ -31,7 +31,6 @@ class AccountMailer:
         self._base_url = base_url
 
     async def send_link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
-        """Email a link with this purpose to ``email``."""
         token = await create_link(session, account, purpose, email)
         url = self._link_to("email_link_page", account.language, token=token)
         await self._enqueue(session, email, account, f"{purpose}.html", url=url)
@@ -45,7 +44,8 @@ class AccountMailer:
     async def send_changed(
         self, session: AsyncSession, account: Account, what: str, to: str, auth_methods: Sequence[AuthMethod] = ()
     ) -> None:
-        """Report a new password (``password``) or address (``address``), or an added method (``auth_methods``).
+        """Report a new password (``password``) or address (``address``), an added method (``auth_methods``), or
+        a changed authenticator app (``second_factor``).
 
         ``auth_methods`` lists the other ways to sign in, which still work.
         """

@@ -49,6 +49,7 @@ _MESSAGES = {
     "change_sent": N_("We sent a link to the new address. The old address stays in use until you open it."),
     "ended": N_("That browser was signed out."),
     "passkey": N_("The passkey was added. You can now sign in with it."),
+    "authenticator_removed": N_("The authenticator app and its recovery codes were removed."),
     "passkey_removed": N_("The passkey was removed. Your device may still offer it: delete it there too."),
     "linked": N_("The other site is linked. You can now sign in with it."),
     "unlinked": N_("The other site is no longer linked."),

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.email_links import revoke_links
 from app.accounts.identity_providers import UserInfo
+from app.accounts.impersonation import name_misleads
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, use_invitation
 from app.accounts.models import Account, Identity, Passkey, Role
 from app.accounts.service import create_account, find_claimed_account, lock_account
@@ -83,6 +84,7 @@ async def sign_up_with_identity(
 ) -> Account:
     """Create an account for somebody whose address an identity provider has confirmed.
 
+    A name that could be mistaken for staff is left out.
     An unconfirmed account with that address becomes theirs: whoever created it did not own the address.
     Raises SignUpClosed, InvitationRequired, InvalidInvitation, InvitationEmailMismatch, EmailNotVerified or
     EmailAlreadyRegistered.
@@ -98,16 +100,14 @@ async def sign_up_with_identity(
             raise InvitationEmailMismatch
         await use_invitation(session, invitation)
     role = invitation.role if invitation is not None else Role.learner
-    account = await create_account(
-        session, email=person.email, name=person.name, role=role, language=language, confirmed=True
-    )
+    name = person.name if person.name and not await name_misleads(session, person.name, role) else None
+    account = await create_account(session, email=person.email, name=name, role=role, language=language, confirmed=True)
     await revoke_links(session, account)
     await link_identity(session, account, person)
     return account
 
 
 async def list_identities(session: AsyncSession, account: Account) -> Sequence[Identity]:
-    """The account's identities."""
     mine = select(Identity).where(Identity.account_id == account.id).order_by(Identity.created_at)
     return (await session.scalars(mine)).all()
 

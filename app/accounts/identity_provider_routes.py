@@ -35,14 +35,16 @@ from app.accounts.identity_providers import (
     UserInfo,
 )
 from app.accounts.invitations import find_invitation
-from app.accounts.login import log_in, set_login_cookies
+from app.accounts.login import AccountDisabled, log_in, set_login_cookies
 from app.accounts.merge import MERGERS
 from app.accounts.models import Account, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
-from app.accounts.routes import InvalidFields, account_page, redirect_to
+from app.accounts.routes import InvalidFields, account_page, redirect_after_login
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
+from app.security_log import SecurityEvent, record
+from app.web.access import Access
 from app.web.client_network import ClientNetwork
 from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
@@ -51,12 +53,13 @@ from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import NO_STORE
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
-callback_router = APIRouter()
+callback_router = APIRouter(tags=[Access.public])
 
+_OTHER_SITES = ("cross-site", "same-site")
 CallbackValue = Annotated[str, Query(max_length=4000)]
 
 
-@router.get("/sign-in/with/{provider}", name="provider_sign_in")
+@router.get("/sign-in/with/{provider}", name="provider_sign_in", tags=[Access.public])
 async def provider_login(
     request: Request,
     lang: str,
@@ -67,6 +70,8 @@ async def provider_login(
     invitation: str = "",
 ) -> Response:
     facts = {"next": local_path(next) or ""}
+    if request.headers.get("sec-fetch-site") in _OTHER_SITES:  # the provider may ask nothing: here the person must act
+        return account_page(request, "accounts/sign_in.html", form=facts)
     try:
         identity_provider = _find_provider(request, provider)
         async with db.writing() as session:
@@ -108,6 +113,8 @@ async def provider_callback(
         with i18n.use_language(facts["lang"]):
             return await _complete_authorization(request, pending, account, person)
     except LockstepError as e:
+        if not linking and not isinstance(e, AccountDisabled):
+            record(SecurityEvent.sign_in_failed, reason=e.code)
         if e.code not in flash.PROVIDER_ERRORS:
             raise
         flash.add(cookies, e.code)
@@ -116,12 +123,12 @@ async def provider_callback(
     return RedirectResponse(address, 303, NO_STORE)
 
 
-@router.get("/settings/security/providers/{provider}", name="provider_page")
+@router.get("/settings/security/providers/{provider}", name="provider_page", tags=[Access.account])
 async def provider_page(request: Request, lang: str, signed_in: RequiredSignIn, provider: str) -> HTMLResponse:
     return await _provider_page(request, signed_in, provider)
 
 
-@router.post("/settings/security/providers/{provider}", name="link_provider")
+@router.post("/settings/security/providers/{provider}", name="link_provider", tags=[Access.account])
 async def link_provider(
     request: Request, lang: str, signed_in: RequiredSignIn, provider: str, db: DatabaseDep
 ) -> Response:
@@ -138,7 +145,7 @@ async def link_provider(
     return await _provider_page(request, signed_in, provider, address=address)
 
 
-@router.post("/settings/security/providers/{provider}/remove", name="unlink_provider")
+@router.post("/settings/security/providers/{provider}/remove", name="unlink_provider", tags=[Access.account])
 async def unlink_provider(
     request: Request, lang: str, signed_in: RequiredSignIn, provider: str, db: DatabaseDep
 ) -> Response:
@@ -152,6 +159,7 @@ async def unlink_provider(
             )
     except (InvalidFields, TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
         return await _provider_page(request, signed_in, provider, e)
+    record(SecurityEvent.provider_unlinked, reason=identity_provider.settings.issuer)
     return redirect_with_flash(request, "security_page", "unlinked")
 
 
@@ -186,6 +194,7 @@ async def _complete_authorization(
         async with db.writing() as session:
             await link_identity(session, account, person)
             await account_mailer(request).send_changed(session, account, "auth_methods", account.email)
+        record(SecurityEvent.provider_linked, reason=person.issuer)
         return redirect_with_flash(request, "security_page", "linked")
     browser = browser_of(request)
     async with db.writing() as session:
@@ -194,7 +203,7 @@ async def _complete_authorization(
         login = await log_in(session, browser, opened, MERGERS.get(request.app), method="oidc", new=known is None)
         await refund_attempt(session, network_limit_key("site", browser.network))
     set_login_cookies(browser, login)
-    return redirect_to(request, local_path(pending.data["next"]))
+    return redirect_after_login(request, login, local_path(pending.data["next"]))
 
 
 async def _sign_up(request: Request, session: AsyncSession, pending: AuthChallengeContext, person: UserInfo) -> Account:

@@ -114,9 +114,7 @@ class OidcProvider:
     async def fetch_user_info(self, authorization: AuthorizationRequest, code: str) -> UserInfo:
         async with _http_client() as client:
             told = await self._discover(client)
-            by_form = "client_secret_basic" not in told.get(
-                "token_endpoint_auth_methods_supported", ["client_secret_basic"]
-            )
+            by_form = _BASIC not in told.get("token_endpoint_auth_methods_supported", [_BASIC])
             tokens = await _exchange_code(
                 client, told["token_endpoint"], self.settings, authorization, code, by_form=by_form
             )

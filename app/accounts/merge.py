@@ -27,8 +27,6 @@ MergersDep = Annotated[Sequence[Merger], Depends(MERGERS.from_request)]
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What was merged."""
-
     adopted: bool = False
     """Whether the account took over the visitor's ID."""
     moved_counts: Mapping[str, int] = field(default_factory=dict)
@@ -64,6 +62,12 @@ async def resolve_learner_id(session: AsyncSession, learner_id: str) -> str:
     """The account's learner ID if this visitor was merged into an account, else ``learner_id``."""
     became = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
     return await session.scalar(became.where(MergedVisitor.visitor_id == learner_id)) or learner_id
+
+
+async def merged_visitor_ids(session: AsyncSession, learner_id: str) -> Sequence[str]:
+    """The visitors that were merged into the account with this learner ID."""
+    merged = select(MergedVisitor.visitor_id).join(Account, Account.id == MergedVisitor.account_id)
+    return (await session.scalars(merged.where(Account.learner_id == learner_id))).all()
 
 
 async def _record_merge(session: AsyncSession, visitor_id: str, account_id: str) -> bool:

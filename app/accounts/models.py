@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    UniqueConstraint,
+    false,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base, UtcDateTime
@@ -20,8 +30,6 @@ class Role(StrEnum):
 
 
 class EmailFrequency(StrEnum):
-    """When notifications are emailed."""
-
     immediately = "immediately"
     daily = "daily"
     never = "never"
@@ -70,7 +78,9 @@ class AuthSession(Base):
     """Identifies the session in its owner's list."""
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     method: Mapped[str] = mapped_column(String(16))
-    """``password``, ``passkey``, ``oidc``, ``link``."""
+    """``password``, ``passkey``, ``oidc``, ``link``; ``password+totp`` and so on with a code."""
+    pending: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it waits for the code of the second step: until then it signs nobody in."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last used, accurate to a few minutes."""
@@ -125,6 +135,29 @@ class Passkey(Base):
     transports: Mapped[str] = mapped_column(String(100), default="")
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class Authenticator(Base):
+    """An app that shows the codes of an account (TOTP)."""
+
+    __tablename__ = "authenticators"
+
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
+    secret: Mapped[str] = mapped_column(String(64))
+    """Base32, as the app holds it."""
+    last_step: Mapped[int] = mapped_column(BigInteger)
+    """The time step of the last code that was used."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class RecoveryCode(Base):
+    """A code that replaces the app once."""
+
+    __tablename__ = "recovery_codes"
+    __table_args__ = (Index("ix_recovery_codes_account_id", "account_id"),)
+
+    code_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
 
 
 class Identity(Base):

@@ -10,12 +10,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app import i18n
 from app.accounts.auth_challenges import (
+    AuthChallengeExpired,
     consume_challenge,
     consume_signed_challenge,
     create_challenge,
     issue_signed_challenge,
 )
-from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredAccount, RequiredSignIn, SignedIn
+from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredSignIn, SignedIn, get_principal
 from app.accounts.identities import LastAuthMethod
 from app.accounts.identity_provider_routes import enabled_issuers
 from app.accounts.login import log_in, set_login_cookies
@@ -23,6 +24,7 @@ from app.accounts.merge import MergersDep
 from app.accounts.models import Account, Passkey
 from app.accounts.passkeys import (
     InvalidPasskeyResponse,
+    PasskeyRejected,
     PasskeysUnsupported,
     RelyingParty,
     add_passkey,
@@ -37,10 +39,13 @@ from app.accounts.passkeys import (
 )
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
 from app.accounts.routes import InvalidFields, account_page
+from app.accounts.second_factor import strengthen_session
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.accounts.validation import INVALID_NAME, normalize_name
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt
+from app.security_log import SecurityEvent, record
+from app.web.access import Access
 from app.web.cookies import CookiesDep
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
@@ -52,7 +57,7 @@ router = APIRouter(prefix=LANGUAGE_PREFIX)
 _REGISTRATION = "new passkey"
 
 
-@router.post("/passkey/options", name="passkey_options")
+@router.post("/passkey/options", name="passkey_options", tags=[Access.public])
 async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> Response:
     """Called by every sign-in page so that the browser can offer passkeys; stores and counts nothing."""
     return JSONResponse(
@@ -60,26 +65,30 @@ async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> R
     )
 
 
-@router.post("/passkey/sign-in", name="passkey_sign_in")
+@router.post("/passkey/sign-in", name="passkey_sign_in", tags=[Access.public])
 async def passkey_sign_in(
     request: Request, lang: str, body: dict[str, Any], db: DatabaseDep, browser: BrowserDep, mergers: MergersDep
 ) -> Response:
     relying_party, credential = _require_relying_party(request), _read_credential(body)
     challenge, identifier = read_challenge(credential), read_credential_id(credential)
     await count_auth_attempt(db, browser, "passkey", identifier)
-    async with db.writing() as session:
-        await consume_signed_challenge(session, browser, challenge)
-    async with db.writing() as session:
-        _, account = await verify_passkey(session, relying_party, challenge, credential)
-        login = await log_in(session, browser, account, mergers, method="passkey")
-        await clear_auth_attempts(session, browser, "passkey", identifier)
+    try:
+        async with db.writing() as session:
+            await consume_signed_challenge(session, browser, challenge)
+        async with db.writing() as session:
+            _, account = await verify_passkey(session, relying_party, challenge, credential)
+            login = await log_in(session, browser, account, mergers, method="passkey")
+            await clear_auth_attempts(session, browser, "passkey", identifier)
+    except (AuthChallengeExpired, InvalidPasskeyResponse, PasskeyRejected) as e:
+        record(SecurityEvent.sign_in_failed, reason=e.code)
+        raise
     set_login_cookies(browser, login, identifier)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
     return JSONResponse({"next": local_path(wanted if isinstance(wanted, str) else None) or home}, headers=NO_STORE)
 
 
-@router.post("/settings/security/passkeys/options", name="new_passkey_options")
+@router.post("/settings/security/passkeys/options", name="new_passkey_options", tags=[Access.account])
 async def new_passkey_options(
     request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep, cookies: CookiesDep
 ) -> Response:
@@ -91,7 +100,7 @@ async def new_passkey_options(
             request, signed_in, form, "passkey_password", {} if name else {"passkey_name": INVALID_NAME}
         )
     except InvalidFields as e:
-        return JSONResponse({"errors": e.localized_errors()}, e.http_status, NO_STORE)
+        return JSONResponse({"errors": e.localized_errors()}, e.status, NO_STORE)
     relying_party = _require_relying_party(request)
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("handshake", signed_in.account.id), AUTH_CHALLENGES)
@@ -100,16 +109,17 @@ async def new_passkey_options(
     return JSONResponse(options, headers=NO_STORE)
 
 
-@router.post("/settings/security/passkeys", name="add_passkey")
+@router.post("/settings/security/passkeys", name="add_passkey", tags=[Access.account])
 async def add_new_passkey(
     request: Request,
     lang: str,
-    account: RequiredAccount,
+    signed_in: RequiredSignIn,
     body: dict[str, Any],
     db: DatabaseDep,
     cookies: CookiesDep,
     mailer: AccountMailerDep,
 ) -> Response:
+    account = signed_in.account
     relying_party, credential = _require_relying_party(request), _read_credential(body)
     challenge = read_challenge(credential)
     async with db.writing() as session:
@@ -118,18 +128,21 @@ async def add_new_passkey(
         raise InvalidPasskeyResponse
     async with db.writing() as session:
         await add_passkey(session, relying_party, account, pending.data["name"], challenge, credential)
+        if (await get_principal(request)).lacks_second_factor:
+            await strengthen_session(session, signed_in.auth_session.token_hash, "passkey")
         await mailer.send_changed(session, account, "auth_methods", account.email)
+    record(SecurityEvent.passkey_added)
     return JSONResponse(
         {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=NO_STORE
     )
 
 
-@router.get("/settings/security/passkeys/{passkey}", name="passkey_page")
+@router.get("/settings/security/passkeys/{passkey}", name="passkey_page", tags=[Access.account])
 async def passkey_page(request: Request, lang: str, signed_in: RequiredSignIn, passkey: str) -> HTMLResponse:
     return _passkey_page(request, signed_in, await _own_passkey(request, signed_in.account, passkey))
 
 
-@router.post("/settings/security/passkeys/{passkey}", name="rename_passkey")
+@router.post("/settings/security/passkeys/{passkey}", name="rename_passkey", tags=[Access.account])
 async def rename_passkey(
     request: Request, lang: str, signed_in: RequiredSignIn, passkey: str, db: DatabaseDep
 ) -> Response:
@@ -143,7 +156,7 @@ async def rename_passkey(
     return redirect_with_flash(request, "security_page", "saved")
 
 
-@router.post("/settings/security/passkeys/{passkey}/remove", name="remove_passkey")
+@router.post("/settings/security/passkeys/{passkey}/remove", name="remove_passkey", tags=[Access.account])
 async def remove_own_passkey(
     request: Request, lang: str, signed_in: RequiredSignIn, passkey: str, db: DatabaseDep
 ) -> Response:
@@ -155,6 +168,7 @@ async def remove_own_passkey(
             await remove_passkey(session, signed_in.account, passkey, enabled_issuers(request))
     except (InvalidFields, TooManyAttempts, LastAuthMethod) as e:
         return _passkey_page(request, signed_in, mine, e)
+    record(SecurityEvent.passkey_removed)
     return redirect_with_flash(request, "security_page", "passkey_removed")
 
 

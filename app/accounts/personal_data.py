@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.handles import retire_handle
-from app.accounts.models import Account, AuthSession, Identity, Passkey
+from app.accounts.models import Account, Authenticator, AuthSession, Identity, Passkey
 from app.accounts.service import lock_account
 from app.db import Database
 from app.web.dependencies import AppKey
@@ -98,6 +98,8 @@ async def export_account(session: AsyncSession, account: Account) -> AsyncIterat
         yield {"kind": "auth_session", **{name: getattr(sign_in, name) for name in shown}}
     for key in await session.scalars(select(Passkey).where(Passkey.account_id == account.id)):
         yield {"kind": "passkey", "name": key.name, "created_at": key.created_at, "last_used_at": key.last_used_at}
+    if (app := await session.get(Authenticator, account.id)) is not None:
+        yield {"kind": "authenticator", "created_at": app.created_at}
     for other in await session.scalars(select(Identity).where(Identity.account_id == account.id)):
         yield {"kind": "identity", "issuer": other.issuer, "email": other.email, "created_at": other.created_at}
 

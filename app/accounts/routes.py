@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter
 from starlette.background import BackgroundTask
@@ -20,10 +20,11 @@ from app.accounts import flash
 from app.accounts.dependencies import AccountMailerDep, BrowserDep, OptionalAccount
 from app.accounts.emails import AccountMailer
 from app.accounts.identity_providers import IDENTITY_PROVIDERS
+from app.accounts.impersonation import NAME_MISLEADS, name_misleads
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, find_invitation, use_invitation
-from app.accounts.login import AccountDisabled, log_in, log_out, set_login_cookies
+from app.accounts.login import AccountDisabled, Login, log_in, log_out, set_login_cookies
 from app.accounts.merge import MergersDep
-from app.accounts.models import Account
+from app.accounts.models import Account, Role
 from app.accounts.passkeys import localhost_url, site_relying_party
 from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
@@ -34,7 +35,9 @@ from app.db import Database
 from app.errors import LockstepError, PermissionDenied
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
+from app.security_log import SecurityEvent, record
 from app.settings import Settings
+from app.web.access import Access
 from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import SETTINGS, DatabaseDep, SettingsDep
 from app.web.error_handlers import handle_framework_error
@@ -49,12 +52,12 @@ INVALID_CREDENTIALS = N_("Incorrect email or password. If you just signed up, op
 _EMPTY_FORM: Mapping[str, str] = {}
 
 
-@router.get("/sign-in", name="sign_in_page")
+@router.get("/sign-in", name="sign_in_page", tags=[Access.public])
 async def sign_in_page(request: Request, lang: str, account: OptionalAccount, next: str = "") -> HTMLResponse:
     return account_page(request, "accounts/sign_in.html", form={"next": local_path(next) or ""}, account=account)
 
 
-@router.post("/sign-in", name="sign_in")
+@router.post("/sign-in", name="sign_in", tags=[Access.public])
 async def sign_in(
     request: Request, lang: str, db: DatabaseDep, passwords: PasswordHasherDep, browser: BrowserDep, mergers: MergersDep
 ) -> Response:
@@ -69,6 +72,7 @@ async def sign_in(
         async with db.writing() as session:
             known, account = account.password_hash, await lock_account(session, account)
             if account.password_hash != known:
+                record(SecurityEvent.sign_in_failed, account=account.id, reason="wrong password")
                 raise InvalidCredentials  # the password was changed while we checked it
             account.password_hash = new_hash or known
             login = await log_in(session, browser, account, mergers, method="password")
@@ -76,11 +80,13 @@ async def sign_in(
     except (TooManyAttempts, AccountDisabled, AccountDeleted, InvalidCredentials) as e:
         return account_page(request, "accounts/sign_in.html", e, form=form)
     set_login_cookies(browser, login)
-    return redirect_to(request, local_path(form.get("next")))
+    return redirect_after_login(request, login, local_path(form.get("next")))
 
 
-@router.post("/sign-out", name="sign_out")
-async def sign_out(request: Request, lang: str, db: DatabaseDep, cookies: CookiesDep) -> Response:
+@router.post("/sign-out", name="sign_out", tags=[Access.public])
+async def sign_out(
+    request: Request, lang: str, _account: OptionalAccount, db: DatabaseDep, cookies: CookiesDep
+) -> Response:
     async with db.writing() as session:
         await log_out(session, cookies)
     flash.add(cookies, "signed_out")
@@ -89,7 +95,7 @@ async def sign_out(request: Request, lang: str, db: DatabaseDep, cookies: Cookie
     return answer
 
 
-@router.get("/sign-up", name="sign_up_page")
+@router.get("/sign-up", name="sign_up_page", tags=[Access.public])
 async def sign_up_page(
     request: Request,
     lang: str,
@@ -111,7 +117,7 @@ async def sign_up_page(
     return account_page(request, "accounts/sign_up.html", form=form, account=account)
 
 
-@router.post("/sign-up", name="sign_up")
+@router.post("/sign-up", name="sign_up", tags=[Access.public])
 async def submit_sign_up(
     request: Request,
     lang: str,
@@ -129,6 +135,10 @@ async def submit_sign_up(
         return _sign_up_closed_page(request, e)
     sign_up_request, errors = validate_sign_up(form, lang, valid_invitation)
     template = "accounts/sign_up.html"
+    async with db.session() as session:
+        role = valid_invitation.role if valid_invitation is not None else Role.learner
+        if await name_misleads(session, sign_up_request.name, role):
+            errors["name"] = NAME_MISLEADS
     if errors:
         return account_page(request, template, InvalidFields(errors), form=form)
     login = None
@@ -152,10 +162,10 @@ async def submit_sign_up(
     if login is None:
         return account_page(request, "accounts/email_sent.html", email=sign_up_request.email)
     set_login_cookies(browser, login)
-    return redirect_to(request, local_path(form.get("next")))
+    return redirect_after_login(request, login, local_path(form.get("next")))
 
 
-@router.get("/account-menu", name="account_menu")
+@router.get("/account-menu", name="account_menu", tags=[Access.learner])
 async def account_menu(request: Request, lang: str, account: OptionalAccount, cookies: CookiesDep) -> HTMLResponse:
     back = _return_path(request.headers.get("hx-current-url", "")[:2000])
     return render_fragment(request, "accounts/menu.html", account=account, next=back, flash_messages=flash.pop(cookies))
@@ -211,7 +221,9 @@ def account_page(
     defaults["identity_providers"] = [
         (name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()
     ]
-    return render_private_page(request, template, failure.http_status if failure else 200, **{**defaults, **context})
+    page = render_private_page(request, template, failure.status if failure else 200, **{**defaults, **context})
+    page.headers.update(failure.headers if failure else {})
+    return page
 
 
 def redirect_to(request: Request, path: str | None) -> RedirectResponse:
@@ -220,12 +232,28 @@ def redirect_to(request: Request, path: str | None) -> RedirectResponse:
     return RedirectResponse(path or home, 303, NO_STORE)
 
 
+def redirect_after_login(request: Request, login: Login, path: str | None) -> RedirectResponse:
+    """Redirect to the second step if it is still to come, to where staff set it up if they must, or to the path."""
+    lang = i18n.current_language()
+    if login.pending:
+        query = f"?{urlencode({'next': path})}" if path else ""
+        return redirect_to(request, f"{request.app.url_path_for('second_step_page', lang=lang)}{query}")
+    if login.lacks_second_factor and SETTINGS.get(request.app).staff_second_factor:
+        return redirect_to(request, str(request.app.url_path_for("authenticator_page", lang=lang)))
+    return redirect_to(request, path)
+
+
 async def answer_login_required(request: Request, error: Exception) -> Response:
     """Redirect a browser that opened a page to the sign-in page and then back; send anything else the error."""
+    return await redirect_opened_page(request, error, "sign_in_page")
+
+
+async def redirect_opened_page(request: Request, error: Exception, route: str) -> Response:
+    """Redirect a browser that opened a page to another page; send anything else the error."""
     opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if not opened or is_htmx_request(request):
         return await handle_framework_error(request, error)
-    address = request.url_for("sign_in_page", lang=i18n.current_language()).include_query_params(next=request.url.path)
+    address = request.url_for(route, lang=i18n.current_language()).include_query_params(next=request.url.path)
     return RedirectResponse(str(address), 303, NO_STORE)
 
 
@@ -236,7 +264,12 @@ async def _authenticate(
     async with db.session() as session:
         account = await find_by_email(session, email)
     fits = await passwords.verify(account.password_hash if account else None, password)
-    if account is None or account.password_hash is None or not fits or account.email_confirmed_at is None:
+    if account is None:
+        record(SecurityEvent.sign_in_failed, reason="no account")
+        raise InvalidCredentials
+    if account.password_hash is None or not fits or account.email_confirmed_at is None:
+        why = "no password" if account.password_hash is None else "wrong password" if not fits else "not confirmed"
+        record(SecurityEvent.sign_in_failed, account=account.id, reason=why)
         raise InvalidCredentials
     return account, await passwords.hash(password) if passwords.needs_rehash(account.password_hash) else None
 

@@ -14,6 +14,7 @@ from app.accounts.validation import email_key
 from app.db import advisory_lock, now
 from app.errors import NotFound, PermissionDenied
 from app.i18n import N_
+from app.security_log import SecurityEvent, record
 
 
 class LearnerNotFound(NotFound):
@@ -82,6 +83,7 @@ async def create_account(
     account.created_at, account.disabled_at = now(), None
     session.add(account)
     await session.flush()
+    record(SecurityEvent.account_created, account=account.id, reason=role)
     return account
 
 

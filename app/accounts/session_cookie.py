@@ -33,21 +33,20 @@ def has_session_cookie(asked: Headers) -> bool:
     return any(f"{SESSION_COOKIE}=" in cookies for cookies in asked.getlist("cookie"))
 
 
-def set_session_cookie(cookies: Cookies, token: str) -> None:
+def set_session_cookie(cookies: Cookies, token: str, max_age_s: int = _MAX_AGE_S) -> None:
     """Store a session token in the browser."""
-    cookies.set(SESSION_COOKIE, token, _MAX_AGE_S)
+    cookies.set(SESSION_COOKIE, token, max_age_s)
 
 
 def clear_session_cookie(cookies: Cookies) -> None:
-    """Delete the session cookie."""
     cookies.delete(SESSION_COOKIE)
 
 
-def renew_session_cookie(cookies: Cookies) -> None:
-    """Extend the session cookie and the account cookie."""
-    set_session_cookie(cookies, cookies.get(SESSION_COOKIE) or "")
+def renew_session_cookie(cookies: Cookies, max_age_s: int) -> None:
+    """Extend the session cookie and the account cookie. They end with the session: that is not a sign-out."""
+    set_session_cookie(cookies, cookies.get(SESSION_COOKIE) or "", max_age_s)
     if (account := _read_account_cookie(cookies)) is not None:
-        _write_account_cookie(cookies, account)
+        _write_account_cookie(cookies, account, max_age_s)
 
 
 def set_account_cookie(cookies: Cookies, learner_id: str | None) -> None:
@@ -72,5 +71,5 @@ def _read_account_cookie(cookies: Cookies) -> str | None:
     return cookies.get(ACCOUNT_COOKIE)
 
 
-def _write_account_cookie(cookies: Cookies, account: str) -> None:
-    cookies.set(ACCOUNT_COOKIE, account, _MAX_AGE_S, readable=True)
+def _write_account_cookie(cookies: Cookies, account: str, max_age_s: int = _MAX_AGE_S) -> None:
+    cookies.set(ACCOUNT_COOKIE, account, max_age_s, readable=True)

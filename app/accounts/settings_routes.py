@@ -20,13 +20,21 @@ from app.accounts.auth_sessions import (
     revoke_all_auth_sessions,
     revoke_by_public_id,
 )
-from app.accounts.dependencies import AccountMailerDep, RequiredAccount, RequiredSignIn, SignedIn, browser_of
+from app.accounts.dependencies import (
+    AccountMailerDep,
+    RequiredAccount,
+    RequiredSignIn,
+    SignedIn,
+    browser_of,
+    get_principal,
+)
 from app.accounts.email_link_routes import WRONG_PASSWORD
 from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer
 from app.accounts.handles import change_handle, validate_handle
 from app.accounts.identities import list_identities
 from app.accounts.identity_providers import IDENTITY_PROVIDERS, IdentityProvidersDep
+from app.accounts.impersonation import NAME_MISLEADS, name_misleads
 from app.accounts.login import clear_login_cookies
 from app.accounts.models import Account, EmailFrequency
 from app.accounts.passkeys import list_passkeys
@@ -40,6 +48,7 @@ from app.accounts.rate_limit import (
     count_email_request,
 )
 from app.accounts.routes import InvalidFields, account_page
+from app.accounts.second_factor import find_authenticator
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
@@ -48,16 +57,19 @@ from app.db import Database, advisory_lock
 from app.errors import LockstepError
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts, count_attempt
+from app.security_log import SecurityEvent, record
+from app.web.access import Access
 from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import DATABASE, DatabaseDep, SettingsDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import CLEAR_CACHE_HEADERS
 
-router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings")
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings", tags=[Access.account])
 
 INVALID_TIME_ZONE = N_("Choose a time zone from the list.")
 LOGIN_TOO_OLD = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
+PASSKEY_REQUIRED = N_("Sign in with your passkey first. This site requires it of instructors and admins.")
 _NO_ERRORS: Mapping[str, str] = {}
 
 
@@ -76,6 +88,8 @@ async def save_profile(request: Request, lang: str, account: RequiredAccount, db
     async with db.writing() as session:
         await advisory_lock(session, "handles")
         mine = await lock_account(session, account)
+        if name and name != mine.name and await name_misleads(session, name, mine.role):
+            errors["name"] = NAME_MISLEADS
         if refusal := await validate_handle(session, mine, handle):
             errors["handle"] = refusal
         if not errors:
@@ -129,6 +143,7 @@ async def change_password(
         )
         auth_methods = await list_passwordless_methods(session, mine, sites)
         await mailer.send_changed(session, mine, "password", mine.email, auth_methods)
+    record(SecurityEvent.password_changed, reason="settings")
     set_session_cookie(cookies, token)
     return redirect_with_flash(request, "security_page", "password")
 
@@ -146,6 +161,7 @@ async def change_email(
         await count_email_request(db, browser_of(request), "change", email or "")
     except (InvalidFields, TooManyAttempts) as e:
         return await _security_page(request, signed_in, e, form=form)
+    record(SecurityEvent.email_change_requested)
     answer = redirect_with_flash(request, "security_page", "change_sent")
     answer.background = BackgroundTask(_send_change_link, db, mailer, signed_in.account, email or "")
     return answer
@@ -159,6 +175,7 @@ async def revoke_auth_sessions(request: Request, lang: str, signed_in: RequiredS
             await revoke_all_auth_sessions(session, signed_in.account, but=signed_in.auth_session.token_hash)
         else:
             await revoke_by_public_id(session, signed_in.account, form.get("which", ""))
+    record(SecurityEvent.auth_sessions_ended, reason="others" if form.get("which") == "others" else "one")
     return redirect_with_flash(request, "security_page", "ended")
 
 
@@ -180,6 +197,7 @@ async def export_data(
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("export", account.id), EXPORTS_PER_ACCOUNT)
+    record(SecurityEvent.data_exported)
     stream = export_personal_data(db, account, exporters, settings.data_dir)
     return StreamingResponse(stream, media_type="application/json", headers=headers)
 
@@ -195,6 +213,7 @@ async def delete_account(
         return _data_page(request, signed_in, e)
     async with db.writing() as session:
         await erase_account(session, signed_in.account, erasers)
+    record(SecurityEvent.account_deleted)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
     return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
@@ -212,13 +231,22 @@ async def reauthenticate(
     Raises InvalidFields, with the errors of other fields too, or TooManyAttempts.
     """
     errors = dict(other_errors)
+    if (await get_principal(request)).lacks_second_factor and await _has_passkey(request, signed_in.account):
+        raise InvalidFields({field: PASSKEY_REQUIRED})  # or a stolen password could add or remove a second factor
     if signed_in.account.password_hash is None:
         if not signed_in.recently:
+            record(SecurityEvent.reauthentication_failed, reason="sign-in too old")
             errors[field] = LOGIN_TOO_OLD
     elif not await _is_password(request, signed_in.account, signed_in.account.password_hash, form.get(field, "")):
+        record(SecurityEvent.reauthentication_failed, reason="wrong password")
         errors[field] = WRONG_PASSWORD
     if errors:
         raise InvalidFields(errors)
+
+
+async def _has_passkey(request: Request, account: Account) -> bool:
+    async with DATABASE.get(request.app).session() as session:
+        return bool(await list_passkeys(session, account))
 
 
 async def _is_password(request: Request, account: Account, password_hash: str, password: str) -> bool:
@@ -263,6 +291,7 @@ async def _security_page(
     async with DATABASE.get(request.app).session() as session:
         sign_ins = await list_auth_sessions(session, signed_in.account)
         passkeys = await list_passkeys(session, signed_in.account)
+        authenticator = await find_authenticator(session, signed_in.account)
         auth_methods = await list_passwordless_methods(session, signed_in.account, sites)
         linked = {each.issuer: each for each in await list_identities(session, signed_in.account)}
     facts = {
@@ -274,6 +303,7 @@ async def _security_page(
     facts |= {
         "describe_browser": describe_browser,
         "passkeys": passkeys,
+        "authenticator": authenticator,
         "auth_methods": auth_methods,
         "after_reset": False,
     }

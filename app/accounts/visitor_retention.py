@@ -20,7 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.accounts.merge import lock_visitor
 from app.accounts.models import Account, MergedVisitor
-from app.db import now
+from app.db import delete_batch, now
 from app.web.dependencies import AppKey
 
 Purger = Callable[[AsyncSession, str, datetime, int], Awaitable[int]]
@@ -41,7 +41,14 @@ class RetentionRule:
     """The column with the learner ID; an index must start with it."""
     at: InstrumentedAttribute[datetime]
     """When the row was written."""
-    forget: Purger
+    purger: Purger | None = None
+    """By default, rows are deleted."""
+
+    async def forget(self, session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+        """Call the purger, or delete rows."""
+        if self.purger is not None:
+            return await self.purger(session, learner, before, most)
+        return await delete_batch(session, self.learner.parent.class_, most, self.learner == learner, self.at < before)
 
 
 RETENTION_RULES = AppKey[Sequence[RetentionRule]]("retention_rules")

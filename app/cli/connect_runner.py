@@ -13,11 +13,13 @@ from pathlib import Path
 from app.cli.local_runner import LocalRunner
 from app.cli.shell_settings import has_runner_settings, settings_differences, shell_settings
 from app.settings import Settings
-from runners.wire.client import RunnerClient, RunnerUnavailable
-from runners.wire.protocol import Health, KerasVersion
+from runners.wire.client import ResourceNotFound, RunnerClient, RunnerUnavailable
+from runners.wire.protocol import Event, Health, KerasVersion
 
 _START_TIMEOUT_S = 120.0
 _MAX_FAILURES = 2
+_RETRY_DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""How long to wait for a runner that stopped responding, each time."""
 _POLL_INTERVAL_S = 0.05
 _SETTINGS_REFUSED = "Cannot start a runner here because its settings are not valid."
 
@@ -72,6 +74,27 @@ async def wait_until_started(client: RunnerClient) -> Health:
         if health.status != "starting" or time.monotonic() > give_up_at:
             return health
         await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:
+    """The events of a run to its end, across lost connections. They end early if the runner has forgotten the run.
+
+    Raises:
+        RunnerUnavailable: the runner has stopped responding.
+    """
+    seq, pauses = 0, iter(_RETRY_DELAYS_S)
+    while True:
+        try:
+            async for event in client.events(run, after=seq):
+                seq, pauses = event.seq, iter(_RETRY_DELAYS_S)
+                yield event
+            return
+        except ResourceNotFound:
+            return
+        except RunnerUnavailable:
+            if (pause_s := next(pauses, None)) is None:
+                raise
+            await asyncio.sleep(pause_s)
 
 
 async def _responds(client: RunnerClient) -> bool:

@@ -106,7 +106,6 @@ class DeviceTrial:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """TensorFlow's names for the devices."""
         said = self.output.get("names")
         return tuple(map(str, said)) if isinstance(said, list) else ()
 
@@ -146,7 +145,6 @@ class DeviceCheckResult:
         return tuple(sorted({device for device in seen if seen.count(device) > 1}))
 
     def to_text(self) -> Iterator[str]:
-        """The result as lines of text."""
         if not self.trials:
             yield f"No real device was found. {self.why_no_devices}"
             return

@@ -27,8 +27,6 @@ _DIFFERING_NOTE = " It has {}."
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """All findings."""
-
     settings: dict[str, str]
     checks: list[HealthCheck]
     capabilities: list[Capability]
@@ -53,12 +51,11 @@ class DoctorReport:
 
     @property
     def gaps(self) -> list[str]:
-        """Isolation layers and limits without which untrusted code is not safe to run, whether or not it is refused."""
+        """Isolation layers and limits without which untrusted code is not safe to run."""
         return [safeguard.name for safeguard in self.safeguards if safeguard.is_gap]
 
     @property
     def status(self) -> int:
-        """The exit status."""
         if self.unusable:
             return USAGE_ERROR
         if self.missing:
@@ -107,7 +104,7 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
     for kind, title in (("isolation", "Isolation layers around learners' code"), ("limit", "Limits on learners' code")):
         yield from ("", title)
         for safeguard in (safeguard for safeguard in findings.safeguards if safeguard.kind == kind):
-            mark = "on" if safeguard.in_force else "missing" if safeguard.essential else "off"
+            mark = "on" if safeguard.in_force else "missing" if safeguard.essential and kind == "isolation" else "off"
             yield from _row(mark, safeguard.name, safeguard.detail, "" if safeguard.in_force else safeguard.means)
         if not findings.safeguards:
             yield "  Unknown: no sandbox was created."

@@ -65,8 +65,8 @@ def check(
 ) -> None:
     """Read every lesson in every language, run its cells in the sandbox, and judge its exercises.
 
-    Each solution has to pass all checks, each starter to fail one, and each wrong answer to fail with the diagnosis
-    that it names. The exit status is 1 after an error.
+    Each solution has to pass all checks, each starter and each answer without results to fail one, and each wrong
+    answer to fail with the diagnosis that it names. The exit status is 1 after an error.
     """
     settings = read_settings()
     catalog = _catalog(settings)
@@ -191,7 +191,7 @@ def _print(text: str) -> None:
 async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
     failures = 0
     show(f"\n{lesson.key}\n")
-    async with LessonRunner(client, lesson) as runner:
+    async with LessonRunner(client) as runner:
         for cell in runnable_cells(lesson):
             show(f"  {cell.name:40} {cell.topology:8} ")
             result = await runner.run_cell(cell)
@@ -211,7 +211,7 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str]
 
 
 async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show: Callable[[str], object]) -> int:
-    """Judge the solution, the starter, and the wrong answers; return how many were not judged as they should be."""
+    """Judge the solution, the starter, and the empty and wrong answers; return how many had an unexpected verdict."""
     failures = 0
     async for one in judge_samples(client, lesson, cell):
         name = f"{cell.name}: {one.sample.name.removeprefix(f'{cell.name}--')}"

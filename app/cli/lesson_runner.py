@@ -5,28 +5,20 @@ Pure functions decide what an outcome means for a cell; ``LessonRunner`` talks t
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from app.cli.connect_runner import run_events
 from app.lessons.expectations import unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
 from app.lessons.questions import NUMBER_PLACEHOLDER
 from app.runs.printed_lines import printed_lines, strip_control
-from runners.wire.client import ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
-from runners.wire.protocol import (
-    ErrorEvent,
-    Event,
-    FinishedEvent,
-    Outcome,
-    RunRequest,
-    SessionSpec,
-)
+from runners.wire.client import RunnerClient, RunnerError
+from runners.wire.protocol import ErrorEvent, FinishedEvent, Outcome, RunRequest, SessionSpec
 
-_RETRY_DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _TRACEBACK_LINES = 12
 _INVALID_IN_NAME = re.compile(r"[^a-z0-9]")
 """The characters of a topology that a session's name cannot have."""
@@ -35,8 +27,6 @@ _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """The result of running a cell."""
-
     cell: Cell
     outcome: Outcome
     duration_s: float
@@ -100,29 +90,13 @@ def traceback_tail(error: ErrorEvent | None) -> Sequence[str]:
     return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
 
 
-async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:
-    """The events of a run to its end, across lost connections. They end early if the runner has forgotten the run."""
-    seq = 0
-    for pause_s in (*_RETRY_DELAYS_S, None):
-        try:
-            async for event in client.events(run, after=seq):
-                seq = event.seq
-                yield event
-            return
-        except ResourceNotFound:
-            return
-        except RunnerUnavailable:
-            if pause_s is None:
-                raise
-            await asyncio.sleep(pause_s)
-
-
 def prediction_errors(lesson: Lesson, result: CellResult) -> list[str]:
     """What is missing in the output of a cell that answers predictions. Pure."""
     if result.outcome is not Outcome.ok:
         return []
     return [
-        f"cell '{result.cell.name}' did not print {one.source!r}, which the prediction '{one.name}' is answered from"
+        f"cell '{result.cell.name}' did not print {one.source!r}, which the prediction '{one.name}' is answered from;"
+        " print it, or correct 'from'"
         for one in lesson.predictions
         if one.cell == result.cell.name and one.source is not None and not _prints(one.source, result.lines)
     ]
@@ -137,9 +111,8 @@ def _prints(source: str, lines: Sequence[str]) -> bool:
 class LessonRunner:
     """One lesson's sessions; a context manager that ends them."""
 
-    def __init__(self, client: RunnerClient, lesson: Lesson) -> None:
+    def __init__(self, client: RunnerClient) -> None:
         self._client = client
-        self._lesson = lesson
         self._name = secrets.token_hex(12)
         self._sessions: set[str] = set()
 

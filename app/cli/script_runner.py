@@ -7,16 +7,14 @@ import signal
 import sys
 from contextlib import suppress
 
-from app.cli.connect_runner import NoRunnerAvailable, connect_runner, describe_settings_mismatch
+from app.cli.connect_runner import NoRunnerAvailable, connect_runner, describe_settings_mismatch, run_events
 from app.cli.console import fail, print_message
 from app.cli.printer import JsonPrinter, Printer, TextPrinter
 from app.settings import Settings
-from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
+from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import Event, FinishedEvent, Outcome, RunRequest, StartedEvent
 
 _INTERRUPTED = 130
-_RETRY_DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""How long to wait for a runner that stopped responding, each time."""
 
 
 def run_script(request: RunRequest, settings: Settings, *, as_json: bool) -> int:
@@ -71,23 +69,15 @@ class _ScriptRun:
 
     async def _follow(self, client: RunnerClient) -> Outcome:
         last: Event | None = None
-        pauses = iter(_RETRY_DELAYS_S)
-        while True:
-            try:
-                async for event in client.events(self._request.id, after=last.seq if last else 0):
-                    if isinstance(event, StartedEvent):
-                        with suppress(RunnerError):
-                            self._printer.begin(await client.session(self._request.session))
-                    self._printer.show(event)
-                    last, pauses = event, iter(_RETRY_DELAYS_S)
-                    if isinstance(event, FinishedEvent):
-                        return event.outcome
-            except ResourceNotFound:
-                break
-            except RunnerUnavailable:
-                if (pause_s := next(pauses, None)) is None:
-                    break
-                await asyncio.sleep(pause_s)
+        with suppress(RunnerUnavailable):
+            async for event in run_events(client, self._request.id):
+                if isinstance(event, StartedEvent):
+                    with suppress(RunnerError):
+                        self._printer.begin(await client.session(self._request.session))
+                self._printer.show(event)
+                last = event
+                if isinstance(event, FinishedEvent):
+                    return event.outcome
         seq, at_ms = (last.seq + 1, last.at_ms) if last else (1, 0)
         self._printer.show(FinishedEvent(seq=seq, at_ms=at_ms, outcome=Outcome.lost))
         return Outcome.lost

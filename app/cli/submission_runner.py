@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from app.cli.lesson_runner import run_events
+from app.cli.connect_runner import run_events
 from app.lessons.judgements import judgement_of
 from app.lessons.model import Cell, Lesson
 from runners.wire.check_messages import fill

@@ -10,14 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 import typer
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.accounts.invitations import INVITATION_LIFETIME, create_invitation
-from app.accounts.models import Account, Role
+from app.accounts.models import Account, Passkey, Role
 from app.accounts.passwords import AsyncPasswordHasher, password_weakness
+from app.accounts.second_factor import remove_authenticator
 from app.accounts.service import create_account, find_by_email, find_claimed_account
 from app.accounts.validation import normalize_email, normalize_name
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
@@ -26,6 +27,7 @@ from app.db import Database, now
 from app.i18n import DEFAULT_LANGUAGE
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
+from app.security_log import SecurityEvent, record
 from app.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Manage accounts: create, invite, set roles, disable.")
@@ -66,6 +68,8 @@ def create(
         account = await create_account(
             session, email=address, name=shown, password_hash=hashed, role=role, confirmed=True
         )
+        if role != Role.learner:
+            record(SecurityEvent.role_changed, account=account.id, reason=role)
         return f"Created an account for {address}: @{account.handle}, {role}."
 
     print_message(_run_in_transaction(work))
@@ -109,6 +113,7 @@ def role(email: EmailArgument, role: Annotated[Role, typer.Argument(help="learne
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
         account.role = role
+        record(SecurityEvent.role_changed, account=account.id, reason=role)
         return f"{account.email} now has the role {role}."
 
     print_message(_run_in_transaction(work))
@@ -122,7 +127,23 @@ def disable(email: EmailArgument) -> None:
         account = await _find_account(session, email)
         account.disabled_at = account.disabled_at or now()
         await revoke_all_auth_sessions(session, account)
+        record(SecurityEvent.account_disabled, account=account.id)
         return f"{account.email} is disabled."
+
+    print_message(_run_in_transaction(work))
+
+
+@app.command()
+def reset_second_factor(email: EmailArgument) -> None:
+    """Remove the authenticator app, recovery codes and passkeys of an account, and sign it out of every browser."""
+
+    async def work(session: AsyncSession) -> str:
+        account = await _find_account(session, email)
+        await remove_authenticator(session, account)
+        record(SecurityEvent.authenticator_removed, account=account.id, reason="with passkeys, by the operator")
+        await session.execute(delete(Passkey).where(Passkey.account_id == account.id))
+        await revoke_all_auth_sessions(session, account)
+        return f"{account.email} has no authenticator app and no passkeys any more."
 
     print_message(_run_in_transaction(work))
 
@@ -134,6 +155,7 @@ def enable(email: EmailArgument) -> None:
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
         account.disabled_at = None
+        record(SecurityEvent.account_enabled, account=account.id)
         return f"{account.email} is enabled."
 
     print_message(_run_in_transaction(work))
@@ -152,7 +174,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
             "handle": account.handle,
             "name": account.name,
             "role": account.role,
-            "state": _account_state(account),
+            "state": "disabled" if account.disabled_at else "enabled" if account.email_confirmed_at else "unconfirmed",
             "created_at": account.created_at.isoformat(timespec="seconds"),
         }
         for account in _run_in_transaction(work)
@@ -164,10 +186,6 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
         typer.echo(f"{row['state']:<12} {row['role']:<11} {row['email']}  @{row['handle']}  {row['name']}")
     if not rows:
         print_message("There are no accounts yet.")
-
-
-def _account_state(account: Account) -> str:
-    return "disabled" if account.disabled_at else "enabled" if account.email_confirmed_at else "unconfirmed"
 
 
 def _prompt_for_password() -> str:

@@ -47,7 +47,7 @@ def to_html(made: NotebookNode) -> str:
     """A single HTML file without scripts."""
     exporter = _MathMLPageExporter(raw_template=_PAGE_TEMPLATE, language_code=made.metadata.lockstep.language)
     exporter.register_filter("ansi2html", _ansi_to_html)
-    return _export(exporter, _sanitize_outputs(made))
+    return _export(exporter, NotebookNode(made | {"cells": [_sanitize_cell(cell) for cell in made.cells]}))
 
 
 def to_script(made: NotebookNode) -> str:
@@ -102,10 +102,6 @@ class _MathMLRenderer(IPythonRenderer):  # type: ignore[misc]
 def _export(exporter: Any, made: NotebookNode) -> str:
     text, _ = exporter.from_notebook_node(made, {"metadata": {"name": made.metadata.lockstep.title}})
     return str(text)
-
-
-def _sanitize_outputs(made: NotebookNode) -> NotebookNode:
-    return NotebookNode(made | {"cells": [_sanitize_cell(cell) for cell in made.cells]})
 
 
 def _sanitize_cell(cell: NotebookNode) -> NotebookNode:

@@ -8,7 +8,6 @@ from fastapi import FastAPI
 
 from app.exports.routes import EXPORT_LOCK, router
 from app.feature import Feature
-from app.web.access import Access
 
 
 def setup(app: FastAPI) -> None:
@@ -18,8 +17,5 @@ def setup(app: FastAPI) -> None:
 FEATURE = Feature(
     name="exports",
     routers=(router,),
-    access={
-        "export": Access.learner,
-    },
     setup=setup,
 )

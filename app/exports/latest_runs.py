@@ -1,4 +1,4 @@
-"""The database query for notebooks: a learner's latest run of each cell of a lesson."""
+"""The database queries for notebooks: what a learner last ran or submitted in each cell of a lesson."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ MAX_OUTPUT_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """A learner's latest run of a cell. ``order`` counts the learner's runs of this lesson from 1."""
+    """What a learner last ran in a cell, or submitted as its exercise: the later of the two.
+
+    A submission that was not run as well has no output: its checks called it with hidden inputs.
+    """
 
     code: str
-    events: tuple[Event, ...]
-    order: int
+    events: tuple[Event, ...] = ()
+    order: int | None = None
+    """Counts these runs in the lesson from 1; None for a submission."""
 
 
 class OutputsTooLarge(RequestTooLarge):
@@ -35,16 +39,22 @@ class OutputsTooLarge(RequestTooLarge):
 
 
 async def latest_runs_by_cell(session: AsyncSession, learner: str, lesson: str) -> dict[str, CellRun]:
-    """The learner's latest run of each cell of the lesson ``course/slug``, with the events stored so far.
+    """What the learner last ran or submitted in each cell of ``course/slug``, with the events stored so far.
 
     Raises:
         OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.
     """
     latest = {run.cell: run for run in await latest_runs(session, learner, lesson)}
+    submitted: dict[str, CellRun] = {}
+    for submission in await latest_runs(session, learner, lesson, judgements=True):
+        run = latest.get(submission.cell)
+        if run is None or (run.created_at < submission.created_at and run.code != submission.code):
+            submitted[submission.cell] = CellRun(submission.code)
+            latest.pop(submission.cell, None)
     if sum(run.stored_bytes for run in latest.values()) > MAX_OUTPUT_BYTES:
         raise OutputsTooLarge
     in_order = sorted(latest.values(), key=lambda run: (run.created_at, run.id))
-    return {
+    return submitted | {
         run.cell: CellRun(run.code, tuple(await read_events(session, run.id)), order)
         for order, run in enumerate(in_order, 1)
     }

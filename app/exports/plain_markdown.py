@@ -122,7 +122,7 @@ def _prefixed_lines(first_line: str, text: str) -> list[str]:
 
 def _plain_directive(writer: _Writer, directive: Directive) -> str:
     body = _rewrite_body(writer, directive.body)
-    match directive.shape.kind if directive.shape else "":
+    match directive.spec.kind if directive.spec else "":
         case "math":
             return f"$$\n{directive.body.strip()}\n$$"
         case "image":

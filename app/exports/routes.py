@@ -19,10 +19,11 @@ from app.i18n import N_
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
+from app.web.access import Access
 from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
 from app.web.languages import LANGUAGE_PREFIX
 
-router = APIRouter(prefix=LANGUAGE_PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 MAX_CONVERTED_BYTES = 16_000_000
 """Larger notebooks are not converted to other formats."""

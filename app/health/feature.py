@@ -7,7 +7,6 @@ from fastapi import FastAPI
 from app.feature import Feature
 from app.health.checks import ReadinessLog
 from app.health.routes import READINESS_LOG, router
-from app.web.access import Access
 
 
 def setup(app: FastAPI) -> None:
@@ -17,9 +16,5 @@ def setup(app: FastAPI) -> None:
 FEATURE = Feature(
     name="health",
     routers=(router,),
-    access={
-        "healthz": Access.public,
-        "readyz": Access.public,
-    },
     setup=setup,
 )

@@ -10,10 +10,11 @@ from starlette.responses import JSONResponse
 
 from app.health.checks import ReadinessLog, check_database, check_lessons, check_runner, run_with_timeout
 from app.lessons.dependencies import WholeCatalogDep
+from app.web.access import Access
 from app.web.dependencies import AppKey, DatabaseDep, RunnerDep
 from app.web.security_headers import NO_STORE
 
-router = APIRouter()
+router = APIRouter(tags=[Access.public])
 
 READINESS_LOG = AppKey[ReadinessLog]("readiness_log")
 ReadinessLogDep = Annotated[ReadinessLog, Depends(READINESS_LOG.from_request)]

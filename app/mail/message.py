@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from email.headerregistry import Address
+from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.parser import BytesHeaderParser
-from email.policy import SMTP
+from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
 
 from app.mail.models import OutboxEmail
 
 _ENCODED_WORD_START = re.compile(r"=[=\s]*\?")
+
+
+class _UrlHeader(UnstructuredHeader, BaseHeader):
+    """A header that is a URL, on one line of any length.
+
+    The email package folds a long word by encoding it (RFC 2047). Programs do not decode the URL of RFC 2369.
+    """
+
+    def fold(self, *, policy: Policy) -> str:
+        return f"{self.name}: {self}{policy.linesep}"
+
+
+_HEADERS = HeaderRegistry()
+_HEADERS.map_to_type("list-unsubscribe", _UrlHeader)
+_POLICY = SMTP.clone(header_factory=_HEADERS)
 
 
 class UnsafeMessage(Exception):
@@ -30,7 +45,7 @@ def to_bytes(mail: OutboxEmail, sender: str) -> bytes:
         UnsafeMessage: the bytes parse to other headers than those that were set.
     """
     message = build_message(mail, sender)
-    raw = message.as_bytes(policy=SMTP)
+    raw = message.as_bytes()
     if _normalized_headers(BytesHeaderParser(policy=SMTP).parsebytes(raw)) != _normalized_headers(message):
         raise UnsafeMessage("its bytes parse to other headers than those that were set")
     return raw
@@ -45,7 +60,7 @@ def build_message(mail: OutboxEmail, sender: str) -> EmailMessage:
     if "=?" in mail.recipient:
         raise UnsafeMessage("the recipient's address contains an encoded word")
     name, address = parseaddr(sender)
-    message = EmailMessage()
+    message = EmailMessage(_POLICY)
     message["From"] = Address(name or "Lockstep", addr_spec=address)
     message["To"] = Address(addr_spec=mail.recipient)
     message["Subject"] = header_safe(mail.subject)

@@ -74,7 +74,6 @@ async def claim(db: Database) -> OutboxEmail | None:
 
 
 async def delete_sent(db: Database, mail: OutboxEmail) -> None:
-    """Delete an email that was sent."""
     async with db.writing() as session:
         await session.execute(delete(OutboxEmail).where(OutboxEmail.id == mail.id))
 

@@ -37,15 +37,12 @@ class TemplatedEmail:
 
 @dataclass(frozen=True, slots=True)
 class RenderedEmail:
-    """The rendered content of an email."""
-
     subject: str
     text: str
     html: str
 
 
 def render_email(mail: TemplatedEmail) -> RenderedEmail:
-    """Render an email."""
     with i18n.use_language(mail.language):
         why = i18n.gettext("Lockstep teaches distributed TensorFlow by letting you run it.")
         values = {"lang": mail.language, "unsubscribe_url": mail.unsubscribe_url, "why": why, **mail.values}

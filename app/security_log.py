@@ -1,0 +1,82 @@
+"""The security log: what happens to accounts, and what was refused, as entries of the application's log.
+
+``docs/operate/security-log.md`` describes each event. An entry names the account by its ID and the network that rate
+limits count, never an address that somebody typed, and no secret. During a request, the network, the ID of the request
+and the account that is signed in are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+
+import structlog
+
+_log = structlog.get_logger("security")
+
+
+class SecurityEvent(StrEnum):
+    sign_in = "sign_in"
+    sign_in_failed = "sign_in_failed"
+    sign_out = "sign_out"
+    auth_sessions_ended = "auth_sessions_ended"
+    reauthentication_failed = "reauthentication_failed"
+    email_link_refused = "email_link_refused"
+    throttled = "throttled"
+    role_refused = "role_refused"
+    cross_site_refused = "cross_site_refused"
+    account_created = "account_created"
+    password_changed = "password_changed"  # noqa: S105 - an event
+    email_change_requested = "email_change_requested"
+    email_changed = "email_changed"
+    passkey_added = "passkey_added"
+    passkey_removed = "passkey_removed"
+    authenticator_added = "authenticator_added"
+    authenticator_removed = "authenticator_removed"
+    provider_linked = "provider_linked"
+    provider_unlinked = "provider_unlinked"
+    role_changed = "role_changed"
+    account_disabled = "account_disabled"
+    account_enabled = "account_enabled"
+    account_deleted = "account_deleted"
+    data_exported = "data_exported"
+
+
+_ROUTINE = (SecurityEvent.sign_in, SecurityEvent.sign_out, SecurityEvent.account_created)
+"""Logged as information; everything else is a warning, so that commands log it, too."""
+
+
+@dataclass(slots=True)
+class _Caller:
+    network: str | None
+    account: str | None = None
+
+
+_caller: ContextVar[_Caller | None] = ContextVar("caller", default=None)
+
+
+@contextmanager
+def request_from(network: str | None) -> Iterator[None]:
+    """Entries inside the block are caused by a request from this network."""
+    token = _caller.set(_Caller(network))
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def identify(account_id: str) -> None:
+    """Further entries of this request are about this account unless they name another."""
+    if (caller := _caller.get()) is not None:
+        caller.account = account_id
+
+
+def record(event: SecurityEvent, *, account: str | None = None, reason: str = "") -> None:
+    """Log an event. ``account`` is an account's ID; ``reason`` is one of our own words, never a learner's."""
+    caller = _caller.get() or _Caller(None)
+    entry = {"account": account or caller.account, "network": caller.network, "reason": reason}
+    write = _log.info if event in _ROUTINE else _log.warning
+    write(event.value, log="security", **{name: value for name, value in entry.items() if value})
