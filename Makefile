@@ -18,8 +18,9 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& echo "$$python" && break; done)
 
 bin := .venv/bin
-pytest := $(bin)/python -m pytest
 WORKERS ?= logical
+pytest := $(bin)/python -m pytest
+parallel := --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 PART ?= $(shell $(bin)/python .ci/affected_long_tests.py)
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
@@ -67,13 +68,12 @@ fix: setup-tests
 
 test: check
 	$(npm) test
-	.ci/with-postgres $(pytest) --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile \
-		--no-loadscope-reorder $(PYTEST)
+	.ci/with-postgres $(pytest) $(parallel) $(PYTEST)
 
 test-long: setup-tests
 	for part in $(PART); do test -d "tests/long/$$part" || { echo "There is no part $$part of the long tests; the parts" \
 	'are: $(notdir $(patsubst %/,%,$(wildcard tests/long/*/))).' >&2; exit 1; }; done
-	.ci/with-postgres $(pytest) $(PART:%=tests/long/%) $(PYTEST)
+	.ci/with-postgres $(pytest) $(parallel) $(PART:%=tests/long/%) $(PYTEST)
 
 test-all: test test-long
 

@@ -14,23 +14,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("wheel", "lessons", "hostile", "matrix", "soak", "fuzz", "load")
+ALL = ("wheel", "lessons", "hostile", "runner", "matrix", "soak", "fuzz", "load")
 """Every part, in the order in which they run: those most likely to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "load"),
     "app/lessons/": ("wheel", "lessons", "soak", "fuzz", "load"),
-    "app/cli/": ("wheel", "lessons", "soak", "fuzz", "load"),
+    "app/cli/": ("wheel", "lessons", "runner", "soak", "fuzz", "load"),
     "app/": ("wheel", "soak", "fuzz", "load"),
     "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),
     "migrations/": ("wheel", "load"),
+    "benchmarks/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,
     "pyproject.toml": ALL,
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("hostile", "matrix", "soak", "fuzz", "load"),
+    "tests/factories/": ("hostile", "runner", "matrix", "soak", "fuzz", "load"),
+    "tests/functional/programs/": ("runner",),
+    "tests/functional/runner/conftest.py": ("runner",),
     "tests/browser/site.py": ("load",),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }

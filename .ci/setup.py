@@ -338,11 +338,14 @@ def install_node_modules(tests: bool) -> None:
 
 def build_frontend() -> None:
     """Bundle scripts, styles and fonts into ``app/web/static/dist``."""
-    sources = sorted(path for path in (ROOT / "app" / "web" / "frontend").rglob("*") if path.is_file())
+    app = ROOT / "app"
+    sources = sorted(
+        path for part in ("*.ts", "*.css", "*.mjs", "*/frontend/*") for path in app.glob(part) if path.is_file()
+    )
     stamp = digest([*sources, ROOT / "package.json", ROOT / "package-lock.json", ROOT / "tsconfig.json"])
     with once("bundle", stamp, made=ROOT / "app" / "web" / "static" / "dist") as needed:
         if needed:
-            say("front-end", "bundling app/web/frontend")
+            say("front-end", "bundling scripts and styles")
             npm("bundle", "run", "build")
 
 

@@ -28,9 +28,11 @@ COPY --from=build /venv /venv
 COPY runners runners
 COPY LICENSE ./
 COPY docker/runner-ready.py /usr/local/lib/lockstep/ready.py
+COPY docker/runner-start.sh /usr/local/lib/lockstep/start
 RUN /venv/bin/python -m compileall -q runners
 ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib/lockstep \
     LOCKSTEP_OUTER_SANDBOX=none
-USER lockstep
+# It starts as root only to get a cgroup for sessions; see docker/runner-start.sh.
+ENTRYPOINT ["/usr/local/lib/lockstep/start"]
 # This container is the outer sandbox. Untrusted users can reach it, so it checks its isolation before it runs code.
 CMD ["python", "-m", "runners.supervisor.server", "--socket", "/run/lockstep/supervisor.sock", "--untrusted-users"]

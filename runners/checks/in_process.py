@@ -52,13 +52,16 @@ class InProcessWork:
         """A variable of the submission."""
         return _round_trip(_find(self._submitted[0], name), name)
 
-    def per_task(self, name: str, *args: PlainData) -> list[PlainData]:
-        """One result: there is one process."""
-        return [self.call(name, *args)]
+    def per_task(self, name: str, *args: PlainData, own: Sequence[PlainData] | None = None) -> list[PlainData]:
+        """One result: there is one process, which gets the first of ``own``."""
+        return [self.call(name, *args, *(() if own is None else own[:1]))]
 
-    def graph(self, name: str, *args: PlainData) -> Graph:
+    def graph(self, name: str, *args: PlainData, alone: bool = False) -> Graph:
         """Not available here."""
-        raise NotImplementedError("graph() needs a runner: test this check with `lockstep lesson check`")
+        raise NotImplementedError(
+            "graph() needs a runner: try this check with `lockstep exercise judge COURSE/LESSON EXERCISE FILE`, "
+            "or with a Work of your own whose graph() returns a Graph"
+        )
 
     def reference(self, name: str, *args: PlainData, topology: str | None = None) -> PlainData:
         """Call a function of the solution."""

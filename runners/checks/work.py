@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -35,19 +35,30 @@ class JudgingFailed(Exception):
 class Graph:
     """A function of the submission as TensorFlow traced it, examined outside the learner's sandbox.
 
+    Compare ``result``, and limit ``ops`` from above: that an operation is there does not mean that it is needed.
+
     Attributes:
-        ops: how many operations of each type it has, functions within it included.
+        ops: how many operations of each type the result depends on. The operations of a function count for each call
+            of it, those of a loop once.
         nbytes: size of the serialized graph.
         result: what it gave for the arguments, run in a sandbox that has never run learner code.
+        alone: what it gave when all replicas but the first brought zeros to each exchange; None unless asked for. If
+            the result comes from the exchange, this is what the first replica contributes to it.
     """
 
     ops: Mapping[str, int]
     nbytes: int
     result: PlainData
+    alone: PlainData = None
 
     def count(self, *types: str) -> int:
         """How many operations of these types there are."""
         return sum(self.ops.get(kind, 0) for kind in types)
+
+    @property
+    def collectives(self) -> int:
+        """How many operations exchange numbers with other devices: one on each replica for each all-reduce."""
+        return sum(number for kind, number in self.ops.items() if kind.startswith("Collective"))
 
 
 class Work(Protocol):
@@ -67,7 +78,7 @@ class Work(Protocol):
 
     @property
     def tree(self) -> ast.Module:
-        """The same, parsed. Lines of IPython's magics are ``pass`` in it."""
+        """The same, parsed. IPython's magics are calls of ``get_ipython`` in it."""
 
     @property
     def output(self) -> str:
@@ -83,19 +94,31 @@ class Work(Protocol):
             args: its arguments.
             kill: a process of the cluster to kill meanwhile, as in ``worker 1``. If the call fails for it, None is
                 returned; the next call restarts what ended, with the files as they were left.
-            at_step: kill it when its training reaches this step; None: at once.
+            at_step: kill it when its training reaches this step; None: at once. A call that never gets there ends the
+                check.
         """
 
     def value(self, name: str) -> PlainData:
         """A variable of the submission; dots lead to attributes."""
 
-    def per_task(self, name: str, *args: PlainData) -> list[PlainData]:
-        """Call a function on each worker of a cluster at once: one result for each, in the order of their numbers."""
+    def per_task(self, name: str, *args: PlainData, own: Sequence[PlainData] | None = None) -> list[PlainData]:
+        """Call a function on each worker of a cluster at once: one result for each, in the order of their numbers.
 
-    def graph(self, name: str, *args: PlainData) -> Graph:
+        Args:
+            name: as for ``call``.
+            args: the same for all workers.
+            own: a last argument for each worker, which the function does not get on the others.
+        """
+
+    def graph(self, name: str, *args: PlainData, alone: bool = False) -> Graph:
         """Trace a ``tf.function`` of the submission, then count and run its graph with these arguments elsewhere.
 
         The submission sees the shapes and the types of arrays, not their values, but all other arguments as they are.
+
+        Args:
+            name: as for ``call``.
+            args: as for ``call``.
+            alone: whether to run the same graph without what the other replicas bring: see ``Graph.alone``.
         """
 
     def reference(self, name: str, *args: PlainData, topology: str | None = None) -> PlainData:

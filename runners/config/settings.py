@@ -22,33 +22,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runners.devices.allocation import DeviceMode
 from runners.wire.protocol import KerasVersion
-from runners.wire.reports import PICTURE
 from runners.wire.topology import Topology
 
 MiB = 1024 * 1024
-MIME_TYPES = frozenset(
-    {
-        "text/plain",
-        "text/html",
-        "text/markdown",
-        "text/latex",
-        "image/png",
-        "image/jpeg",
-        "image/gif",
-        "image/webp",
-        "image/svg+xml",
-        "application/json",
-        PICTURE,
-    }
-)
-"""What a display may consist of by default. Scripts and widgets can never be added."""
 _DAY_S = 86_400.0
-_MIME_TYPE = re.compile(r"(application|image|text)/[a-z0-9][a-z0-9.+-]{0,99}")
-_NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, separated by commas"
-_NO_PROGRAM = "must not contain {mime}: a browser may run it as a program"
 _NO_KERAS = "must be 3, 2, or both, separated by a comma"
 _NO_CLUSTER = "must be one machine such as gpu:4, tpu:8 or cpu: clusters are kept ready while they are in use"
-_EXECUTABLE = re.compile(r".*(script|wasm|xhtml|xml-dtd|x-shockwave|widget).*|(application|text)/xml(-.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +116,7 @@ class Limits(BaseModel):
     display_mb: Annotated[float, Bounds(0.001, 1024, "MiB")] = 4.0
     """The largest display. A larger one is left out, and the run continues."""
     events: Annotated[int, Bounds(100, 1_000_000, "events")] = 20_000
-    """Events of one run. A run may send 20 times as many messages, whether or not they create an event."""
+    """Events of one run. A run may send 20 times as many messages, and fewer if they create no event."""
 
 
 class RunnerSettings(BaseSettings):
@@ -149,8 +128,6 @@ class RunnerSettings(BaseSettings):
     """Data sets are read from ``datasets`` below this directory. The web application reads the same variable."""
     limits: Limits = Limits()
     """``LOCKSTEP_LIMITS__MEMORY_MB=4096`` and so on."""
-    mime_types: Annotated[tuple[str, ...], NoDecode] = tuple(sorted(MIME_TYPES))
-    """The MIME types a display may consist of, separated by commas. Others are not shown."""
     max_sessions: Annotated[int, Bounds(0, 10_000, "sessions")] = 0
     """Sessions at once; further ones wait in the queue. 0 for one session per 256 MiB of memory beyond 1.25 GiB, from
     2 to 200, but no more than the process limit allows."""
@@ -189,12 +166,13 @@ class RunnerSettings(BaseSettings):
     """The isolation around all sessions together. ``none`` declares that a container provides it. A runner that
     starts as root requires bubblewrap and refuses ``none``."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
-    """The unprivileged user that sandboxes start from when the runner is started as root. Each session is one of the
-    users after it: the number of sessions, 3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these
-    users."""
+    """The unprivileged user that the runner becomes when it is started as root. The next one is that of the processes
+    from which sandboxes are made, and each session is one of those after it: the number of sessions,
+    3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these users. If systemd reserves some of them, or
+    another runner has them, the next free range is taken."""
     untrusted_users: bool = False
-    """Untrusted users can reach the runner, so it runs code only while every required layer of isolation is in force.
-    """
+    """Untrusted users can reach the runner, so it runs code only while every required layer of isolation and every
+    required limit is in force."""
     unsafe_runner: str = ""
     """``ACCEPTANCE``, word for word, makes the runner run untrusted code without the required isolation."""
 
@@ -225,17 +203,6 @@ class RunnerSettings(BaseSettings):
         if not words or not set(words) <= {"2", "3"}:
             raise PydanticCustomError("keras", _NO_KERAS)
         return tuple(dict.fromkeys(map(int, words)))
-
-    @field_validator("mime_types", mode="before")
-    @classmethod
-    def _shown(cls, value: Any) -> Any:
-        types = re.split(r"[\s,]+", value.strip().lower()) if isinstance(value, str) else value
-        for mime in types:
-            if not _MIME_TYPE.fullmatch(mime):
-                raise PydanticCustomError("mime_type", _NO_TYPE)
-            if _EXECUTABLE.fullmatch(mime):
-                raise PydanticCustomError("mime_type", _NO_PROGRAM, {"mime": mime})
-        return tuple(dict.fromkeys(types))
 
 
 def to_environment(settings: RunnerSettings) -> dict[str, str]:

@@ -33,14 +33,11 @@ class DamagedDataSet(DataSetError):
             f"{data_set.title}: the file {data_set.name}/{file} in this node's cache was rejected: {wrong}. "
             f"It was not used. The operator can replace it with: lockstep datasets fetch {data_set.name}"
         )
-        self.data_set = data_set.name
         self.file = file
         self.wrong = wrong
 
 
 class CacheState(StrEnum):
-    """The state of a data set in the cache."""
-
     absent = "absent"
     whole = "whole"
     damaged = "damaged"
@@ -55,7 +52,6 @@ class FileStamp:
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
-        """Make a stamp from a stat result."""
         return cls(status.st_size, status.st_mtime_ns)
 
 
@@ -78,7 +74,6 @@ class Cache:
         return self.folder(data_set).exists()
 
     def stamps(self, data_set: DataSet) -> dict[str, FileStamp]:
-        """The stamps of the files of ``data_set`` that exist."""
         found = {}
         for name in data_set.files:
             path = self.folder(data_set) / name

@@ -2,7 +2,7 @@
 
 Each file is downloaded beside the cache and checked against its size and digests. The files move into place only when
 every file of the data set is valid. If the cache lacks the data set, one folder is renamed, so that sandboxes see all
-of it or nothing. A partial download is kept, and the next attempt continues from its end.
+of it or nothing. After a failure, the next attempt fetches only the files that are not complete.
 """
 
 from __future__ import annotations

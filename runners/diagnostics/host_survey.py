@@ -7,7 +7,6 @@ where a runner cannot start.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import platform
 import re
@@ -24,8 +23,9 @@ import psutil
 from runners.config.settings import MiB
 from runners.devices.allocation import HardwareListing, usable_devices
 from runners.devices.discovery import discover
-from runners.diagnostics.inspection import CGROUPS, container_evidence, inspect_process
+from runners.diagnostics.inspection import container_evidence, inspect_process
 from runners.sandbox import linux
+from runners.sandbox.cgroups import own_folders
 from runners.sandbox.seccomp import compile_filters
 from runners.wire.protocol import Capability, HostSurvey
 
@@ -70,6 +70,8 @@ def _kernel() -> Capability:
 def _user() -> Capability:
     if os.geteuid():
         return Capability(name="user", good=True, detail=f"uid {os.geteuid()}, an unprivileged user")
+    if outside := linux.user_outside():
+        return Capability(name="user", good=True, detail=f"uid {outside}; root only of the users of its sandboxes")
     able = bool(int(inspect_process(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN)
     detail = "root; sandboxes still run as an ordinary user" + ("" if able else "; without CAP_SYS_ADMIN")
     means = "Bubblewrap may fail as this root. If the runner does not start, start it as an ordinary user."
@@ -111,7 +113,7 @@ def _fresh_proc() -> Capability:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-        trouble = _in_a_child(lambda: linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV))
+        trouble = linux.run_in_child(lambda: linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV))
         if trouble:
             raise OSError(trouble, os.strerror(trouble))
 
@@ -147,21 +149,22 @@ def _landlock() -> Capability:
 
 
 def _cgroups() -> Capability:
-    own = inspect_process(os.getpid()).cgroups
-    if (CGROUPS / "cgroup.controllers").exists():
-        number, folders = 2, [CGROUPS / own.get("", "").lstrip("/")]
-    else:
-        number, folders = 1, [CGROUPS / name / own.get(name, "").lstrip("/") for name in ("memory", "pids", "cpu")]
-    mounted = number == 2 or (CGROUPS / "memory").is_dir()
-    good = mounted and all(os.access(folder, os.W_OK) for folder in folders)
-    detail = f"version {number}, {'writable' if good else 'not writable here'}" if mounted else "not mounted"
+    number, folders = 0, list[Path]()
+    with contextlib.suppress(OSError, KeyError):
+        number, folders = 1, [own_folders(name)[0] for name in ("memory", "pids", "cpu")]
+    with contextlib.suppress(OSError, KeyError):
+        own = own_folders("")[0]
+        if "memory" in (own / "cgroup.controllers").read_text().split():
+            number, folders = 2, [own]
+    good = number > 0 and all(os.access(folder, os.W_OK) for folder in folders)
+    detail = f"version {number}, {'writable' if good else 'not writable here'}" if number else "not mounted"
     return Capability(name="cgroups", good=good, detail=detail, means=_NO_CGROUP)
 
 
 _NO_CGROUP = (
-    "Memory is only polled, rlimits limit processes, and CPU time is not divided. Start the runner as root, or under "
-    "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
-    "limits hold for all sessions together."
+    "Memory is only watched: memfd, sockets and page tables escape, and CPU time is not divided, so the code of "
+    "untrusted users is refused. Start the runner as root, or under systemd with Delegate=yes (systemd-run --user "
+    "--scope -p Delegate=yes lockstep serve); in a container its own limits hold for all sessions together."
 )
 
 
@@ -233,30 +236,15 @@ def _tried(work: Callable[[], object]) -> str:
 
     def as_plain_user() -> None:
         if os.geteuid() == 0:
-            with contextlib.suppress(PermissionError):  # root without the right to switch users: stay as it is
+            with contextlib.suppress(OSError):  # root that may not be this user, or has no such user: stay as it is
                 os.setgroups([])
                 os.setresgid(_NOBODY, _NOBODY, _NOBODY)
                 os.setresuid(_NOBODY, _NOBODY, _NOBODY)
                 linux.set_dumpable()
         work()
 
-    number = _in_a_child(as_plain_user)
+    number = linux.run_in_child(as_plain_user)
     return os.strerror(number) if number else ""
-
-
-def _in_a_child(work: Callable[[], object]) -> int:
-    """Do ``work`` in a forked process; returns its errno, or 0."""
-    child = os.fork()
-    if not child:
-        number = errno.EIO
-        try:
-            work()
-            number = 0
-        except OSError as e:
-            number = e.errno or errno.EIO
-        finally:
-            os._exit(number)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _read(file: Path) -> str:

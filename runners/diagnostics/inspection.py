@@ -17,14 +17,27 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict
 
+from runners.sandbox.cgroups import folder_of, parse_paths
+
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
-_STATUS = ("Uid", "PPid", "NSpid", "NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+_STATUS = (
+    "Uid",
+    "PPid",
+    "NSpid",
+    "NoNewPrivs",
+    "Seccomp",
+    "Seccomp_filters",
+    "CapInh",
+    "CapPrm",
+    "CapEff",
+    "CapBnd",
+    "CapAmb",
+)
 _GROUP_FILES = {
     "memory": ("memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
     "pids": ("pids.max",),
     "cpu": ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
 }
-CGROUPS = Path("/sys/fs/cgroup")
 _CONTAINER_SIGNS = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
 _IDLE_TUNNELS = frozenset(
     {"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"}
@@ -140,7 +153,7 @@ def inspect_process(pid: int) -> InspectedProcess:
         mounts=tuple(map(parse_mount, _lines(pid, "mountinfo"))),
         interfaces=tuple(name for name in _interfaces(pid) if name not in _IDLE_TUNNELS),
         uid_map="; ".join(" ".join(line.split()) for line in _lines(pid, "uid_map")),
-        cgroups=_cgroups(_lines(pid, "cgroup")),
+        cgroups=parse_paths(_lines(pid, "cgroup")),
         hidden=_hidden(pid),
     )
 
@@ -178,14 +191,6 @@ def _interfaces(pid: int) -> list[str]:
     return [line.split(":")[0].strip() for line in _lines(pid, "net/dev")[2:]]
 
 
-def _cgroups(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
-
-
 def _group(kernel: dict[str, str], supervisor: dict[str, str]) -> dict[str, str]:
     """Read the limits of the kernel's group; a group that it shares with the supervisor does not count."""
     own = {name: path for name, path in kernel.items() if path != supervisor.get(name)}
@@ -193,24 +198,21 @@ def _group(kernel: dict[str, str], supervisor: dict[str, str]) -> dict[str, str]
 
 
 def _around(supervisor: dict[str, str]) -> dict[str, str]:
-    """Read the limits of the supervisor's own group, which a container shows as the root of the hierarchy."""
-    found = {}
+    """Read the lowest numbers in the limits of the supervisor's own group and of those around it."""
+    found: dict[str, str] = {}
     for folder, file in _files(supervisor):
-        if text := _text(folder / file) or _text(CGROUPS / file) or _text(CGROUPS / _controller_of(file) / file):
-            found[file] = text
+        numbers = [int(text) for group in (folder, *folder.parents) if (text := _text(group / file)).isdigit()]
+        if numbers:
+            found[file] = str(min(numbers))
     return found
-
-
-def _controller_of(file: str) -> str:
-    return file.split(".")[0]
 
 
 def _files(groups: dict[str, str]) -> Iterator[tuple[Path, str]]:
     """Yield (folder, file) of each limit that these groups may have, in either cgroup version."""
     for controller, files in _GROUP_FILES.items():
         for name in (controller, ""):
-            if name in groups:
-                yield from ((CGROUPS / name / groups[name].lstrip("/"), file) for file in files)
+            if name in groups and (folder := folder_of(name, groups[name])):
+                yield from ((folder, file) for file in files)
 
 
 def _text(file: Path) -> str:

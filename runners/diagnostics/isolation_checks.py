@@ -1,8 +1,8 @@
 """Judges which isolation layers are in force, from what ``runners.diagnostics.inspection`` observed. Pure.
 
 A layer is in force only if the operating system shows it on a real sandbox; that it was requested proves nothing.
-``essential`` layers decide whether untrusted code may run. ``reported`` ones are just as dangerous to lack but do not
-stop a run: see ``limit_checks``. ``means`` explains the consequence of a missing layer and what to do about it.
+``essential`` layers and limits decide whether untrusted code may run. ``means`` explains the consequence of a missing
+one and what to do about it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from runners.diagnostics.limit_checks import check_limits
 from runners.wire.protocol import Safeguard
 
 UNSAFE_MESSAGE = (
-    "No code is run here: untrusted users can reach this server, and an isolation layer around their code is missing. "
-    "The operator can run 'lockstep doctor' for details."
+    "No code is run here: untrusted users can reach this server, and an isolation layer or a limit around their code "
+    "is missing. The operator can run 'lockstep doctor' for details."
 )
 """The message for a learner who presses Run."""
 
@@ -57,27 +57,27 @@ def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: s
 
 
 def find_gaps(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
-    """Filter the safeguards that untrusted code needs and that are not in force, whether or not that stops a run."""
+    """Filter the safeguards that untrusted code needs and that are not in force."""
     return [safeguard for safeguard in safeguards if safeguard.is_gap]
-
-
-def missing_essentials(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
-    """Filter the essential safeguards that are not in force."""
-    return [safeguard for safeguard in safeguards if safeguard.essential and not safeguard.in_force]
 
 
 def why_unsafe(safeguards: Iterable[Safeguard], settings: RunnerSettings) -> str:
     """Tell the operator in a sentence why this runner must not run any code; empty if it may."""
-    gaps = missing_essentials(safeguards)
+    gaps = find_gaps(safeguards)
     if not settings.untrusted_users or not gaps or settings.unsafe_runner == ACCEPTANCE:
         return ""
     names = ", ".join(safeguard.name for safeguard in gaps)
-    return f"Untrusted users can reach this server, and isolation is incomplete, so it runs no code. Missing: {names}."
+    return (
+        "Untrusted users can reach this server, so it runs no code until its isolation is complete: 'lockstep doctor' "
+        f"says what to do. Missing: {names}."
+    )
 
 
 # --- the outer sandbox ------------------------------------------------------------------------------------------
 
 
+_FILTERS = 2
+"""Seccomp filters of a sandbox, in addition to those of the zygote."""
 _NO_OUTER_SANDBOX = (
     "A bug in the sandbox setup would expose this machine. As root: apt-get install bubblewrap; then restart the "
     "runner. In its own container without a network: LOCKSTEP_OUTER_SANDBOX=none, as an unprivileged user; a runner "
@@ -204,8 +204,21 @@ def _seccomp(sight: SandboxInspection) -> Safeguard:
         "Code can attack every system call of the kernel. As root: apt-get install libseccomp2; the kernel needs "
         "CONFIG_SECCOMP_FILTER."
     )
-    detail = "a filter in PID 1 and kernel" if modes == ["2", "2"] else f"mode {' and '.join(modes)}, not 2"
-    return Safeguard(name="seccomp", in_force=modes == ["2", "2"], detail=detail, essential=True, means=means)
+    own = [_own_filters(process, sight.zygote) for process in (sight.init, sight.kernel)]
+    if modes != ["2", "2"]:
+        wrong = f"mode {' and '.join(modes)}, not 2"
+    elif any(number is not None and number < _FILTERS for number in own):
+        wrong = f"{' and '.join(map(str, own))} filters more than the zygote, not {_FILTERS}: they are a container's"
+    else:
+        wrong = ""
+    detail = wrong or "both filters in PID 1 and kernel, which refuse what only they refuse"
+    return Safeguard(name="seccomp", in_force=not wrong, detail=detail, essential=True, means=means)
+
+
+def _own_filters(process: InspectedProcess, zygote: InspectedProcess) -> int | None:
+    """Filters in addition to those that the zygote has itself; None if the kernel does not count them."""
+    counts = [p.status.get("Seccomp_filters", "") for p in (process, zygote)]
+    return int(counts[0]) - int(counts[1]) if all(map(str.isdigit, counts)) else None
 
 
 def _hidden_init(sight: SandboxInspection) -> Safeguard:

@@ -23,7 +23,7 @@ _NAMES = {
 _ENDLESS = 1 << 60
 """Bytes; version 1 writes a number larger than this where there is no limit."""
 _UNITS = (("_mb_per_s", "MiB/s"), ("_mb", "MiB"), ("_s", "s"))
-_ONLY_WATCHED = "only polled; misses memfd, sockets and page tables"
+_ONLY_WATCHED = "only watched; memfd, sockets and page tables escape"
 _DELEGATE = (
     "Delegate a cgroup to it: start it as root, or under systemd with Delegate=yes (systemd-run --user --scope "
     "-p Delegate=yes lockstep serve)"
@@ -46,24 +46,20 @@ def check_limits(sight: SandboxInspection, settings: RunnerSettings) -> list[Saf
 
 
 def _memory(sight: SandboxInspection, limits: Limits) -> Safeguard:
-    """Check the memory limit. A cgroup counts everything; polling misses memory that no process has mapped.
-
-    Without a cgroup, code can therefore take the machine's memory. That is reported but not essential: Docker gives a
-    container no writable cgroup, so every installation with Compose would refuse all runs.
-    """
+    """Check the memory limit. A cgroup counts everything; without one, code can take the machine's memory."""
     written = sight.group.get("memory.max") or sight.group.get("memory.limit_in_bytes", "")
     swap = sight.group.get("memory.swap.max") == "0" or "memory.memsw.limit_in_bytes" in sight.group
     if written.isdigit():
         counted = "with swap" if swap else "swap is not counted"
         detail = f"{int(written) // MiB:,} MiB for a session, {counted}; {_version(sight)}"
         good = int(written) <= limits.memory_mb * MiB
-        return _limit("memory", good, detail, reported=True, means=f"A session can take more. {_DELEGATE}.")
+        return _limit("memory", good, detail, essential=True, means=f"A session can take more. {_DELEGATE}.")
     means = (
         f"Malicious code can take far more than a session's {limits.memory_mb:,} MiB and end the sessions of "
-        f"others: let only people you trust run code. {_DELEGATE}. In a container, its own limit applies to all "
+        f"others: only people you trust may run code. {_DELEGATE}. In a container, its own limit applies to all "
         "sessions together."
     )
-    return _limit("memory", False, _ONLY_WATCHED, reported=True, means=means)
+    return _limit("memory", False, _ONLY_WATCHED, essential=True, means=means)
 
 
 def _all_together(sight: SandboxInspection) -> list[Safeguard]:
@@ -91,9 +87,12 @@ def _cpu_share(sight: SandboxInspection, limits: Limits) -> Safeguard:
         quota, period = (sight.group.get(f"cpu.cfs_{name}_us", "") for name in ("quota", "period"))
     means = f"One busy session can slow the others down. {_DELEGATE}."
     if not (quota.isdigit() and period.isdigit()):
-        return _limit("CPU share", False, f"{limits.cpu_cores:g} cores requested; no cgroup", means=means)
+        detail = f"{limits.cpu_cores:g} cores requested; no cgroup"
+        return _limit("CPU share", False, detail, essential=True, means=means)
     cores = int(quota) / int(period)
-    return _limit("CPU share", cores <= limits.cpu_cores, f"{cores:g} cores; {_version(sight)}", means=means)
+    return _limit(
+        "CPU share", cores <= limits.cpu_cores, f"{cores:g} cores; {_version(sight)}", essential=True, means=means
+    )
 
 
 def _rlimit(sight: SandboxInspection, name: str, words: str, unit: str) -> Safeguard:
@@ -146,8 +145,5 @@ def _version(sight: SandboxInspection) -> str:
     return f"cgroup version {2 if {'memory.max', 'cpu.max'} & sight.group.keys() else 1}"
 
 
-def _limit(
-    name: str, in_force: bool, detail: str, *, essential: bool = False, reported: bool = False, means: str = ""
-) -> Safeguard:
-    about = {"essential": essential, "reported": reported}
-    return Safeguard(kind="limit", name=name, in_force=in_force, detail=detail, means=means, **about)
+def _limit(name: str, in_force: bool, detail: str, *, essential: bool = False, means: str = "") -> Safeguard:
+    return Safeguard(kind="limit", name=name, in_force=in_force, detail=detail, essential=essential, means=means)

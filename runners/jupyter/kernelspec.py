@@ -24,7 +24,6 @@ _LOGO = Path(__file__).with_name("logo-svg.svg")
 
 
 def kernel_json(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
-    """The content of ``kernel.json``."""
     config = {
         "topology": str(kernel.topology),
         "keras": kernel.keras,

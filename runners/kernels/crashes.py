@@ -30,7 +30,6 @@ class StackCall(NamedTuple):
 
     @property
     def of_cell(self) -> bool:
-        """Whether this is a call of a cell's code."""
         return bool(_CELL.fullmatch(self.file))
 
 

@@ -22,6 +22,7 @@ from runners.config.settings import Limits, MiB
 from runners.devices.allocation import DeviceAllocation
 from runners.kernels.channel import Channel, open_channel
 from runners.kernels.envelope import MalformedMessage, MessageCodec
+from runners.kernels.fair_share import FairShare
 from runners.kernels.received_output import ReceivedOutput, StreamText
 from runners.kernels.zmtp import MessageTooLarge, ZmtpError, ZmtpLimits
 from runners.kernels.zygote_client import IsolationIncomplete, ZygoteClient, ZygoteUnavailable
@@ -35,6 +36,8 @@ _ENVELOPE = MiB
 """Bytes that a message may have in addition to its output."""
 MALFORMED_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """The errors that an invalid message raises."""
+_SWITCH_S = 60e-6
+"""CPU time that the event loop takes for a message, in addition to parsing it."""
 _READY_S = 60.0
 _READY_AFTER_IMPORT_S = 240.0
 """The timeout of a kernel that imports TensorFlow first, as one with a real TPU does."""
@@ -61,7 +64,7 @@ class Kernel:
     Attributes:
         exited: the exit status of the kernel process, once there is one.
         message_bytes: what the last message taken counts, values included, even if it was invalid.
-        message_s: CPU time that parsing it took, in seconds.
+        share: how much of the supervisor's time its messages may still take; parsing them is already charged.
         allocation: the real devices of its sandbox; None if it has none.
         cut_off: set when a channel broke: the kernel ended, closed it, or broke the protocol. Only ``restart`` brings
         it back.
@@ -88,7 +91,7 @@ class Kernel:
         self.drained = asyncio.Event()
         self._heard = ReceivedOutput()
         self.message_bytes = 0
-        self.message_s = 0.0
+        self.share = FairShare(time.monotonic())
         self._cause: ZmtpError | None = None
         self._limits = ZmtpLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
         self._iopub, self._shell = self._channels()
@@ -250,14 +253,15 @@ class Kernel:
             return self._envelopes.open(frames)
         finally:
             self.message_bytes = sum(map(len, frames)) + self._envelopes.extra_bytes
-            self.message_s = time.thread_time() - begun
+            self.share.spend(_SWITCH_S + time.thread_time() - begun)
 
     def _cut(self, cause: ZmtpError) -> None:
         self._cause = self._cause or cause
         self.cut_off.set()
 
     def _channels(self) -> tuple[Channel, Channel]:
-        return Channel("SUB", self._limits, self._cut), Channel("DEALER", self._limits, self._cut)
+        limits, cut, share = self._limits, self._cut, self.share
+        return Channel("SUB", limits, cut, share), Channel("DEALER", limits, cut, share)
 
     def _disconnect(self) -> None:
         for channel in (self._shell, self._iopub):
@@ -398,12 +402,10 @@ class KernelPool:
 
     def _short(self) -> tuple[str, KerasVersion] | None:
         for key in reversed(list(self._ready)[-_KEYS:]):
-            if len(self._ready[key]) < self._kept_ready(key[0]):
+            most = min(self._size, 1) if Topology.parse(key[0]).cluster else self._size
+            if len(self._ready[key]) < most:
                 return key
         return None
-
-    def _kept_ready(self, topology: str) -> int:
-        return min(self._size, 1) if Topology.parse(topology).cluster else self._size
 
     def _forget_old_keys(self) -> None:
         while len(self._ready) > _KEYS:

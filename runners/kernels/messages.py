@@ -6,13 +6,28 @@ A message that does not follow the Jupyter protocol yields None: it is dropped a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from runners.config.settings import MIME_TYPES
 from runners.wire.protocol import TracebackFrame
-from runners.wire.reports import is_report, lane_from_metadata, parse_report
+from runners.wire.reports import PICTURE, is_report, lane_from_metadata, parse_report
 
+MIME_TYPES = frozenset(
+    {
+        "text/plain",
+        "text/html",
+        "text/markdown",
+        "text/latex",
+        "image/png",
+        "image/jpeg",
+        "image/gif",
+        "image/webp",
+        "image/svg+xml",
+        "application/json",
+        PICTURE,
+    }
+)
+"""What a display may consist of. Scripts and widgets can never be added."""
 _MOST_TYPES, _LONGEST_TYPE = 5, 60
 _MOST_FRAMES = 60
 _LONGEST_NAME = 200
@@ -36,12 +51,8 @@ def sanitize_text(text: str) -> str:
     return text.replace("\0", "␀")
 
 
-def to_event_fields(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPES) -> Fields | None:
+def to_event_fields(message: Mapping[str, Any]) -> Fields | None:
     """Parse one message of the output channel.
-
-    Args:
-        message: the message as it was received.
-        mime_types: the MIME types that a display may contain.
 
     Returns:
         The kind of event and its fields, or None for a message that becomes no event. A display without any allowed
@@ -50,18 +61,18 @@ def to_event_fields(message: Mapping[str, Any], mime_types: Collection[str] = MI
     content = message.get("content")
     if not isinstance(content, Mapping):
         return None
-    fields = _fields(message.get("msg_type"), content, mime_types)
+    fields = _fields(message.get("msg_type"), content)
     if fields is not None and (lane := lane_from_metadata(message.get("metadata"))) and fields[0] != "unshown":
         fields[1]["lane"] = lane
     return fields
 
 
-def _fields(kind: Any, content: Mapping[str, Any], mime_types: Collection[str]) -> Fields | None:
+def _fields(kind: Any, content: Mapping[str, Any]) -> Fields | None:
     match kind:
         case "stream":
             return _text(content)
         case "display_data" | "update_display_data" | "execute_result":
-            return _display(content, kind, mime_types)
+            return _display(content, kind)
         case "error":
             return _error(content)
         case "clear_output":
@@ -102,16 +113,16 @@ def _text(content: Mapping[str, Any]) -> Fields | None:
     return "text", {"stream": stream, "text": sanitize_text(text)}
 
 
-def _display(content: Mapping[str, Any], kind: str, mime_types: Collection[str]) -> Fields | None:
+def _display(content: Mapping[str, Any], kind: str) -> Fields | None:
     data, transient = content.get("data"), content.get("transient")
     if not isinstance(data, Mapping):
         return None
     if is_report(data):
         return parse_report(data)
-    kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in mime_types}
+    kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in MIME_TYPES}
     kept = {mime: value for mime, value in kept.items() if value is not None}
     if not kept:
-        others = [mime for mime in data if isinstance(mime, str) and mime not in mime_types]
+        others = [mime for mime in data if isinstance(mime, str) and mime not in MIME_TYPES]
         types = [_NO_TYPE_CHARACTER.sub("?", mime[:_LONGEST_TYPE]) for mime in others[:_MOST_TYPES]]
         size = sum(len(value) for value in data.values() if isinstance(value, str))
         return ("unshown", {"types": types, "size": size}) if types else None

@@ -15,8 +15,6 @@ _NONCE = re.compile("[0-9a-f]{8}")
 
 
 class StreamText(NamedTuple):
-    """A piece of one stream."""
-
     stream: str
     text: str
     lane: str | None

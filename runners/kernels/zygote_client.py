@@ -25,7 +25,7 @@ from runners.sandbox.cgroups import CgroupManager, NullCgroup
 from runners.sandbox.handle import Sandbox, SandboxGone, bind_channels
 from runners.sandbox.layout import DATASETS
 from runners.sandbox.policy import session_policy
-from runners.sandbox.seccomp import compile_filters
+from runners.sandbox.seccomp import NO_NAMELESS_FILES, compile_deny_rules, compile_filters
 from runners.sandbox.user_pool import NoUserAvailable, UserPool
 from runners.wire import journal
 from runners.wire.protocol import LibraryPatch, Safeguard
@@ -41,6 +41,8 @@ _NEXT_ZYGOTE_S = 45.0
 """How long a sandbox may wait for a zygote that is being replaced; the first one may take the whole start time."""
 _OOM_SCORE = "400"
 """The OOM score adjustment of a sandbox's PID 1; lower than its kernels', which are killed first."""
+_NICE = 10
+"""The niceness of a session whose share of the CPU no cgroup limits, so that the supervisor goes first."""
 _MOST_REFUSALS = 3
 """Consecutive failed sandboxes before the zygote is replaced."""
 _FULL_MACHINE = re.compile(rf"\[Errno ({errno.EAGAIN}|{errno.ENOMEM})\]")
@@ -199,6 +201,8 @@ class ZygoteClient:
             sandbox.group = self._groups.create(name, self.limits)
             sandbox.group.add(pid)
             _end_before_the_host(pid)
+            if not self._groups.version:
+                _give_way(pid)
         except OSError as e:
             await sandbox.destroy()
             raise ZygoteUnavailable(f"the sandbox could not be put in its cgroup: {e}") from e
@@ -339,7 +343,9 @@ class ZygoteClient:
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
 
     def _policy(self, allocation: DeviceAllocation | None) -> str:
-        return session_policy(self.limits, self._datasets, compile_filters(), allocation).to_json()
+        unlimited = not self._groups.version and allocation is None
+        first = (compile_deny_rules(NO_NAMELESS_FILES),) if unlimited else ()  # the last filter allows no further one
+        return session_policy(self.limits, self._datasets, (*first, *compile_filters()), allocation).to_json()
 
     async def _inspect(self) -> None:
         """Create one sandbox with a kernel, inspect it from outside, and check which isolation layers are in force.
@@ -389,6 +395,12 @@ def _end_before_the_host(pid: int) -> None:
     """Make the kernel kill sessions first if memory runs out. If root sets it, code inside cannot undo it."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_SCORE)
+
+
+def _give_way(pid: int) -> None:
+    """Let the supervisor and the web application have the CPU first; code inside cannot undo it."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, max(_NICE, os.getpriority(os.PRIO_PROCESS, pid)))
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:

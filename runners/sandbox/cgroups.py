@@ -10,20 +10,26 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import structlog
 
 from runners.config.settings import Limits, MiB
+from runners.sandbox.linux import effective_user
 
 log = structlog.get_logger()
 
-_ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 _PREFIX = "lockstep-"
+_IN_TCP_SOCKETS = "memory.kmem.tcp.limit_in_bytes"
 _IN_SOCKETS = 8
 """With version 1, a session may have this fraction of its memory (a divisor) in sockets, in addition to the rest."""
+_SHARE_OF_TCP = 4
+"""With version 1, all sessions together may have this fraction of what the machine may have in TCP sockets (a
+divisor): each socket may take a little more than the limit, and half is the machine's."""
+_GUESSED_TCP = 12
+"""Usually, TCP may take this fraction of a machine's memory (a divisor); a container does not show how much it is."""
 _CONTROLLERS = "+memory +pids +cpu"
 
 
@@ -80,7 +86,6 @@ class NullCgroup:
         """Do nothing."""
 
     def facts(self) -> CgroupStats:
-        """Return unknown counters."""
         return CgroupStats()
 
     def reset_peak(self) -> None:
@@ -90,17 +95,13 @@ class NullCgroup:
         """Do nothing."""
 
     def remove(self) -> bool:
-        """Do nothing."""
         return True
 
 
 class NullCgroupManager:
-    """The null object of ``CgroupManager``."""
-
     version = 0
 
     def create(self, name: str, limits: Limits) -> NullCgroup:
-        """Return a group that does nothing."""
         return NullCgroup()
 
     def sweep(self) -> None:
@@ -119,15 +120,108 @@ def detect() -> CgroupManager:
     return NullCgroupManager()
 
 
+def delegate(user: int) -> list[Path]:
+    """Make a group for this process that ``user`` may divide.
+
+    Returns:
+        Its folders, which the process is to ``enter``, and which remain when it has ended; none where there are no
+        cgroups.
+    """
+    for attempt in (_V2Groups.delegate, _V1Groups.delegate):
+        with contextlib.suppress(OSError, KeyError):
+            return attempt(user)
+    return []
+
+
+def enter(folders: Iterable[Path]) -> None:
+    """Move this process to a group."""
+    for folder in folders:
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def _hand_over(folder: Path, user: int) -> None:
+    for name in ("", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control", "tasks"):
+        if (folder / name).exists():
+            os.chown(folder / name, user, user)
+
+
 def own_paths() -> dict[str, str]:
     """This process's cgroup for each controller; the empty name stands for version 2."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    paths = {}
+    return parse_paths(Path("/proc/self/cgroup").read_text().splitlines())
+
+
+def parse_paths(lines: Iterable[str]) -> dict[str, str]:
+    """The same from the lines of a process's ``cgroup`` file."""
+    paths: dict[str, str] = {}
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            paths[controller] = path
+        paths |= dict.fromkeys(controllers.split(","), path)
     return paths
+
+
+def own_folders(controller: str) -> list[Path]:
+    """Where this process's cgroup may be, the likeliest first: its own folder, then the root of the hierarchy.
+
+    Args:
+        controller: such as ``memory``; the empty name stands for version 2.
+
+    Raises:
+        OSError: the hierarchy is not mounted.
+    """
+    own = folder_of(controller, own_paths()[controller])
+    found = [*([own] if own else []), *_mounted(controller)]
+    if not found:
+        raise OSError(f"no cgroups of {controller or 'version 2'} are mounted")
+    return list(dict.fromkeys(found))
+
+
+def folder_of(controller: str, path: str) -> Path | None:
+    """The folder of the group that a process's ``cgroup`` file calls ``path``; None if it is not mounted."""
+    return folder_in(_mounted(controller), path)
+
+
+def folder_in(mounted: dict[Path, str], path: str) -> Path | None:
+    """The same, below mount points with their roots. Pure.
+
+    In a container without a cgroup namespace, the path of a group begins outside what is mounted there.
+    """
+    inside = (point / PurePath(path).relative_to(root) for point, root in mounted.items() if _is_in(path, root))
+    return next(inside, None)
+
+
+def _is_in(path: str, root: str) -> bool:
+    return PurePath(path).is_relative_to(root) and ".." not in PurePath(path).parts
+
+
+def _mounted(controller: str) -> dict[Path, str]:
+    return mount_points(Path("/proc/self/mountinfo").read_text(), controller)
+
+
+def mount_points(mounts: str, controller: str) -> dict[Path, str]:
+    """Where a hierarchy is mounted, and which of its groups is there; from a ``mountinfo`` file (proc(5)). Pure."""
+    found: dict[Path, str] = {}
+    for line in mounts.splitlines():
+        mount, _, filesystem = line.partition(" - ")
+        root, point = mount.split()[3:5]
+        kind, _, options = filesystem.split(maxsplit=2)
+        found.pop(Path(point), None)  # the last mount on a folder hides the others
+        if controller in options.split(",") if kind == "cgroup" else kind == "cgroup2" and not controller:
+            found[Path(point)] = root
+    return found
+
+
+def most_in_sockets(tcp_mem: Path = Path("/proc/sys/net/ipv4/tcp_mem")) -> int:
+    """How many bytes all sessions together may have in TCP and UDP sockets, where that is not part of their memory."""
+    try:
+        machine = int(tcp_mem.read_text().split()[-1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _GUESSED_TCP
+    return machine // _SHARE_OF_TCP
+
+
+def _user_of(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nUid:")[2].split()[0])
 
 
 def _sweep(parent: Path) -> None:
@@ -135,9 +229,7 @@ def _sweep(parent: Path) -> None:
     for old in parent.glob(f"{_PREFIX}*"):
         pid = old.name.removeprefix(_PREFIX)
         if pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists():  # an earlier process had our process ID
-            for child in (*old.glob("*/"), old):
-                with contextlib.suppress(OSError):
-                    child.rmdir()
+            _rmdir((*sorted(old.rglob("*/"), reverse=True), old))
 
 
 class _CachedReader:
@@ -210,16 +302,28 @@ class _V2Groups:
 
     @classmethod
     def make(cls) -> _V2Groups:
-        if not (_ROOT / "cgroup.controllers").exists():
-            raise OSError("no cgroup version 2")
-        own = _ROOT / own_paths()[""].lstrip("/")
-        for parent in dict.fromkeys((own, _ROOT)):
+        return cls(cls._make_base(divided=True))
+
+    @classmethod
+    def delegate(cls, user: int) -> list[Path]:
+        base = cls._make_base(divided=False)  # it is going to hold a process
+        _hand_over(base, user)
+        return [base]
+
+    @classmethod
+    def _make_base(cls, *, divided: bool) -> Path:
+        own, *others = own_folders("")
+        for parent in (own, *others):
             with contextlib.suppress(OSError):
-                return cls(cls._base_in(parent, may_step_aside=parent == own))
+                return cls._base_in(parent, may_step_aside=parent == own, divided=divided)
         raise OSError("no cgroup of version 2 can be divided here")
 
     @staticmethod
-    def _base_in(parent: Path, *, may_step_aside: bool) -> Path:
+    def _base_in(parent: Path, *, may_step_aside: bool, divided: bool) -> Path:
+        if missing := set(_CONTROLLERS.replace("+", "").split()) - set(
+            (parent / "cgroup.controllers").read_text().split()
+        ):
+            raise OSError(f"{parent} has no {' or '.join(sorted(missing))}")  # beside version 1, it may have none
         _sweep(parent)
         base = parent / f"{_PREFIX}{os.getpid()}"
         base.mkdir()
@@ -231,7 +335,8 @@ class _V2Groups:
                     raise
                 _step_aside(parent)
                 (parent / "cgroup.subtree_control").write_text(_CONTROLLERS)
-            (base / "cgroup.subtree_control").write_text(_CONTROLLERS)
+            if divided:
+                (base / "cgroup.subtree_control").write_text(_CONTROLLERS)
         except OSError:
             base.rmdir()
             raise
@@ -256,9 +361,7 @@ class _V2Groups:
         (path / "cpu.max").write_text(f"{int(limits.cpu_cores * _PERIOD_US)} {_PERIOD_US}")
 
     def close(self) -> None:
-        for child in (*self._base.glob("*/"), self._base):
-            with contextlib.suppress(OSError):
-                child.rmdir()
+        _rmdir((*self._base.glob("*/"), self._base))
 
 
 def _step_aside(group: Path) -> None:
@@ -338,14 +441,22 @@ class _V1Groups:
 
     @classmethod
     def make(cls) -> _V1Groups:
-        own = own_paths()
         bases = {}
         for controller in cls.controllers:
-            parent = _ROOT / controller / own[controller].lstrip("/")
+            parent = own_folders(controller)[0]
             _sweep(parent)
             bases[controller] = parent / f"{_PREFIX}{os.getpid()}"
             bases[controller].mkdir(exist_ok=True)  # cpu and cpuacct are often one folder under two names
+        with contextlib.suppress(OSError):  # not every kernel counts them
+            (bases["memory"] / _IN_TCP_SOCKETS).write_text(str(most_in_sockets()))
         return cls(bases)
+
+    @classmethod
+    def delegate(cls, user: int) -> list[Path]:
+        bases = list(dict.fromkeys(cls.make()._bases.values()))
+        for base in bases:
+            _hand_over(base, user)
+        return bases
 
     def create(self, name: str, limits: Limits) -> SessionCgroup:
         paths = {controller: base / name for controller, base in self._bases.items()}
@@ -367,16 +478,14 @@ class _V1Groups:
         except OSError:  # swap is not accounted: keep the group out of it
             (paths["memory"] / "memory.swappiness").write_text("0")
         with contextlib.suppress(OSError):  # version 1 counts memory of TCP and UDP sockets separately, or not at all
-            (paths["memory"] / "memory.kmem.tcp.limit_in_bytes").write_text(str(limits.memory_mb * MiB // _IN_SOCKETS))
+            (paths["memory"] / _IN_TCP_SOCKETS).write_text(str(limits.memory_mb * MiB // _IN_SOCKETS))
         (paths["pids"] / "pids.max").write_text(str(limits.processes))
         (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
         (paths["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpu_cores * _PERIOD_US)))
 
     def close(self) -> None:
         for base in self._bases.values():
-            for child in (*base.glob("*/"), base):
-                with contextlib.suppress(OSError):
-                    child.rmdir()
+            _rmdir((*base.glob("*/"), base))
 
 
 class _V1Group:
@@ -388,8 +497,15 @@ class _V1Group:
         self._peak = with_swap if with_swap.exists() else paths["memory"] / "memory.max_usage_in_bytes"
 
     def add(self, pid: int) -> None:
-        for path in self._paths.values():
-            (path / "cgroup.procs").write_text(str(pid))
+        for path in dict.fromkeys(self._paths.values()):
+            file = path / "cgroup.procs"
+            try:
+                file.write_text(str(pid))
+            except PermissionError:  # only root on the machine, or the process's own user, may move it
+                user = _user_of(pid)
+                os.chown(file, user, -1)
+                with effective_user(user):
+                    file.write_text(str(pid))
 
     def facts(self) -> CgroupStats:
         return CgroupStats(

@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 
 from runners.sandbox.cgroups import SessionCgroup
+from runners.sandbox.layout import WRITABLE_FOLDERS
 from runners.wire.protocol import ClusterMember, InjectedFailure
 
 log = structlog.get_logger()
@@ -50,10 +51,8 @@ class Sandbox:
     group: SessionCgroup
     landlock: int = 0
     """The Landlock version in force in PID 1; 0 for none."""
-    file_bytes: int = 0
-    """Bytes in the sandbox's own folders at the last ``ask_usage``."""
-    left: tuple[tuple[int, int], ...] = ()
-    """The free space in each of them at that time, in bytes and in inodes."""
+    folders: tuple[int, ...] = ()
+    """Descriptors of the sandbox's own folders, which PID 1 hands over before it starts a kernel."""
     members: tuple[ClusterMember, ...] = ()
     """The processes of its cluster, if any, as PID 1 last reported them."""
     trace: str = ""
@@ -64,7 +63,6 @@ class Sandbox:
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
     """The number of kernels started so far, so that the end of one is not mistaken for that of the next."""
-    _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: int = 0
     _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
     """Injected failures that PID 1 has not confirmed yet, by number."""
@@ -141,15 +139,24 @@ class Sandbox:
             log.warning("sandbox does not end its kernel; ending the sandbox", sandbox=self.name)
             await self._end()
 
-    async def ask_usage(self) -> None:
-        """Update ``file_bytes`` and ``left``. Raises SandboxGone, also if PID 1 does not respond in time."""
-        self._answered.clear()
-        self._say({"op": "usage"})
-        try:
-            async with asyncio.timeout(_ANSWER_S):
-                await self._answered.wait()
-        except TimeoutError:
-            raise SandboxGone("PID 1 does not respond") from None
+    def file_bytes(self) -> int:
+        """Bytes in the sandbox's own folders, which are in memory. Raises SandboxGone."""
+        return sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in self._spaces())
+
+    def free_space(self) -> tuple[tuple[int, int], ...]:
+        """The free space in each of them, in bytes and in inodes. Raises SandboxGone."""
+        return tuple((space.f_bfree * space.f_frsize, space.f_ffree) for space in self._spaces())
+
+    def _spaces(self) -> list[os.statvfs_result]:
+        if not self.folders:
+            raise SandboxGone("its folders are not known")
+        return [os.fstatvfs(folder) for folder in self.folders]
+
+    def end_at_once(self) -> None:
+        """Kill PID 1, and with it every process in its PID namespace; ``gone`` is set when they have ended."""
+        if not self.gone.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     async def destroy(self) -> None:
         """Kill everything inside and leave nothing behind. Safe to call twice."""
@@ -163,9 +170,8 @@ class Sandbox:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     async def _end(self) -> None:
-        """Kill PID 1, and with it every process in its PID namespace; also kill the cgroup, in case one escaped."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        """End it at once; also kill the cgroup, in case a process escaped."""
+        self.end_at_once()
         self.group.kill()
         try:
             async with asyncio.timeout(_DIE_S):
@@ -181,6 +187,9 @@ class Sandbox:
         self.control.close()
         if self.printed >= 0:
             os.close(self.printed)
+        folders, self.folders = self.folders, ()
+        for folder in folders:
+            os.close(folder)
         if self.gone.is_set():
             os.close(self.pidfd)
 
@@ -192,11 +201,12 @@ class Sandbox:
 
     def _hear(self) -> None:
         try:
-            data = self.control.recv(_LARGEST_WORD)
+            data, fds, _, _ = socket.recv_fds(self.control, _LARGEST_WORD, len(WRITABLE_FOLDERS))
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, fds = b"", []
+        self.folders += tuple(fds)
         if not data:
             asyncio.get_running_loop().remove_reader(self.control.fileno())
             return
@@ -204,9 +214,6 @@ class Sandbox:
             case {"exited": int(status), "kernel": self._kernels, **more}:
                 self.trace = str(more.get("trace", ""))
                 self._resolve(status)
-            case {"files": int(size), "left": list(left)}:
-                self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)
-                self._answered.set()
             case {"members": list(members)}:
                 self.members = tuple(ClusterMember.model_validate(member) for member in members)
             case {"failure": int(number), "result": str(result)}:

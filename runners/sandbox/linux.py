@@ -12,6 +12,8 @@ import os
 import re
 import socket
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -28,18 +30,18 @@ MNT_DETACH = 2
 _MOUNT_FLAGS = {"noexec": MS_NOEXEC, "nosymfollow": 256, "noatime": 1024, "nodiratime": 2048, "relatime": 1 << 21}
 """Options of a mount that a remount has to repeat, because it would or must not drop them."""
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
-_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+_PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 2, 4, 8, 24
+_PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 39, 47, 4
 _PR_SET_CHILD_SUBREAPER = 36
 _NR = {
-    "x86_64": {"pivot_root": 155, "seccomp": 317, "capset": 126},
-    "aarch64": {"pivot_root": 41, "seccomp": 277, "capset": 91},
+    "x86_64": {"pivot_root": 155, "seccomp": 317, "capset": 126, "setresuid": 117},
+    "aarch64": {"pivot_root": 41, "seccomp": 277, "capset": 91, "setresuid": 147},
 }
 _NR_MOUNT_SETATTR, _NR_LANDLOCK_CREATE_RULESET = 442, 444
 _LANDLOCK_VERSION, _LANDLOCK_PATH_BENEATH = 1, 1
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
-_SECCOMP_SET_MODE_FILTER = 1
+_SECCOMP_SET_MODE_FILTER, _NO_SECCOMP_OPERATION, _F_NOTIFY = 1, 1000, 1026
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,6 +57,68 @@ def _check(result: int, what: str) -> None:
 def unshare(flags: int) -> None:
     """Move to new namespaces of the kinds given by ``CLONE_NEW*`` flags."""
     _check(_libc.unshare(flags), "unshare")
+
+
+def run_in_child(work: Callable[[], object]) -> int:
+    """Do something in a forked process; returns the number of its OSError, 0 if it raised none."""
+    child = os.fork()
+    if child == 0:
+        number = errno.EIO
+        try:
+            work()
+            number = 0
+        except OSError as e:
+            number = e.errno or errno.EIO
+        finally:
+            os._exit(number)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def user_outside() -> int:
+    """The user that this namespace's root is outside of it; 0 for root itself."""
+    inside, outside, _ = map(int, Path("/proc/self/uid_map").read_text().split()[:3])
+    return outside if inside == 0 else 0
+
+
+def enter_user_namespace(users: str) -> None:
+    """Enter a new user namespace with these users, and groups of the same numbers. Needs root, and one thread.
+
+    Args:
+        users: lines as in ``uid_map``.
+    """
+    entering = os.getpid()
+    wait, entered = os.pipe()
+
+    def map_users() -> None:
+        os.read(wait, 1)
+        for kind in ("uid_map", "gid_map"):
+            Path(f"/proc/{entering}/{kind}").write_text(users)
+
+    mapper = os.fork()
+    if mapper == 0:  # it still has the rights that this process loses
+        os._exit(run_in_child(map_users))
+    try:
+        unshare(CLONE_NEWUSER)
+    finally:
+        os.write(entered, b"x")
+        os.close(entered)
+        os.close(wait)
+        number = os.waitstatus_to_exitcode(os.waitpid(mapper, 0)[1])
+    if number:
+        raise OSError(number, f"mapping users: {os.strerror(number)}")
+
+
+@contextmanager
+def effective_user(uid: int) -> Iterator[None]:
+    """Be another user in this thread only; ``os.seteuid`` changes all threads of a process."""
+    before, with_parent = os.geteuid(), ctypes.c_int()
+    _check(_libc.prctl(_PR_GET_PDEATHSIG, ctypes.byref(with_parent), 0, 0, 0), "PR_GET_PDEATHSIG")
+    _check(_libc.syscall(_numbers["setresuid"], -1, uid, -1), "setresuid")
+    try:
+        yield
+    finally:
+        _check(_libc.syscall(_numbers["setresuid"], -1, before, -1), "setresuid")
+        die_with_parent(with_parent.value)  # a change of user forgets it
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
@@ -164,11 +228,23 @@ def no_new_privileges() -> None:
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
 
 
+def has_no_new_privileges() -> bool:
+    """Whether no program that is started from here can gain rights; a filter may be installed only then."""
+    return bool(_libc.prctl(_PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+
+
 def install_seccomp(program: bytes) -> None:
     """Load a compiled filter (an array of struct sock_filter, 8 bytes each)."""
     buffer = ctypes.create_string_buffer(program, len(program))
     fprog = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
     _check(_libc.syscall(_numbers["seccomp"], _SECCOMP_SET_MODE_FILTER, 0, fprog), "seccomp")
+
+
+def errors_of_invalid_calls() -> tuple[int, int]:
+    """The errors of fcntl and seccomp with invalid arguments: EBADF and EINVAL, unless a filter answers first."""
+    first = ctypes.get_errno() if _libc.fcntl(-1, _F_NOTIFY, 0) < 0 else 0
+    second = ctypes.get_errno() if _libc.syscall(_numbers["seccomp"], _NO_SECCOMP_OPERATION, 0, None) < 0 else 0
+    return first, second
 
 
 def landlock_abi() -> int:

@@ -36,8 +36,23 @@ _SYSCTLS = (
     ("user/max_inotify_instances", "16"),
     ("user/max_inotify_watches", "8192"),
 )
-_PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
-_PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
+_PROC_HIDDEN = (
+    *("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list"),
+    # the kernel's build and boot, and what the machine's other users do
+    *(
+        "cmdline",
+        "config.gz",
+        "diskstats",
+        "interrupts",
+        "locks",
+        "partitions",
+        "schedstat",
+        "softirqs",
+        "version_signature",
+    ),
+)
+_PROC_COVERED = ("acpi", "asound", "pressure", "scsi")
+"""A trigger in ``pressure`` is a timer of the kernel that nothing counts; the others describe the machine."""
 _SMI = f"{nvidia_smi.PROGRAM_FOLDER}/smi.py"
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 """A kernel that is not forked from a warm one imports TensorFlow inside the sandbox."""
@@ -77,8 +92,6 @@ class SandboxPolicy:
     environment: tuple[tuple[str, str], ...]
     sysctls: tuple[tuple[str, str], ...]
     """(path below /proc/sys, value), set if this kernel has one per user namespace."""
-    proc_read_only: tuple[str, ...]
-    """Read-only paths below /proc, if it is a real one and they exist."""
     proc_hidden: tuple[str, ...]
     """Files below /proc that appear empty inside."""
     proc_covered: tuple[str, ...]
@@ -100,7 +113,7 @@ class SandboxPolicy:
         raw = json.loads(text)
         for name in ("read_only", "links", "files", "programs", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
-        for name in ("covered", "devices", "proc_read_only", "proc_hidden", "proc_covered", "proc_shown", "seccomp"):
+        for name in ("covered", "devices", "proc_hidden", "proc_covered", "proc_shown", "seccomp"):
             raw[name] = tuple(raw[name])
         raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
         return cls(**raw)
@@ -171,9 +184,8 @@ def session_policy(
         rlimits=_rlimits(limits, allocation),
         environment=(*_environment(allocation), *_device_environment(allocation)),
         sysctls=_SYSCTLS,
-        proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
-        proc_covered=() if allocation else (_GPU_FACTS,),
+        proc_covered=_PROC_COVERED if allocation else (*_PROC_COVERED, _GPU_FACTS),
         proc_shown=(_GPU_FACTS, "devices") if allocation else (),
         landlock=_landlock(devices),
         seccomp=tuple(program.hex() for program in seccomp),
@@ -185,8 +197,7 @@ def _landlock(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     read = AccessRight.EXECUTE | AccessRight.READ_FILE | AccessRight.READ_DIR
     own = tuple((path, int(read | WRITE)) for path in WRITABLE_FOLDERS)
     devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*names, "pts"))
-    # Not /proc/self: that would always be PID 1's. The kernel itself checks writes to other processes' files there.
-    return (("/", int(read)), *own, *devices, ("/proc", int(AccessRight.WRITE_FILE | AccessRight.TRUNCATE)))
+    return (("/", int(read)), *own, *devices)
 
 
 def _etc_files() -> tuple[tuple[str, str], ...]:

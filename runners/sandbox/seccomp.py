@@ -224,6 +224,7 @@ _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
 _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
+_SCHED_OTHER, _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 0, 1
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 
 DENY_RULES: tuple[DenyRule, ...] = (
@@ -248,6 +249,17 @@ DENY_RULES: tuple[DenyRule, ...] = (
     *(DenyRule(errno.EPERM, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
     # memory merging, which leaks content through the time of writes
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
+    # the scheduling of other processes: PID 1 has the same user. libzmq gives its threads the ordinary policy by number
+    *(
+        DenyRule(errno.EPERM, call, (GreaterThan(0, 0),))
+        for call in ("sched_setaffinity", "sched_setattr", "sched_setparam")
+    ),
+    DenyRule(errno.EPERM, "sched_setscheduler", (GreaterThan(0, 0), GreaterThan(1, _SCHED_OTHER))),
+    *(
+        DenyRule(errno.EPERM, call, (GreaterThan(argument, most),))
+        for call, process in (("setpriority", _PRIO_PROCESS), ("ioprio_set", _IOPRIO_WHO_PROCESS))
+        for argument, most in ((0, process), (1, 0))
+    ),
     # core files: see the policy
     DenyRule(errno.EPERM, "setrlimit", (MaskedEqual(0, _RLIMIT_CORE),)),
     # devices
@@ -255,6 +267,9 @@ DENY_RULES: tuple[DenyRule, ...] = (
     *(DenyRule(errno.EPERM, "mknodat", (MaskedEqual(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
 )
 """The forbidden arguments of calls."""
+
+NO_NAMELESS_FILES = (DenyRule(errno.EPERM, "memfd_create", ()),)
+"""Rules for a session without a memory cgroup: nothing else counts files that no process has mapped."""
 
 
 def deny_other_users(users: range) -> tuple[DenyRule, ...]:
@@ -271,7 +286,12 @@ def deny_other_users(users: range) -> tuple[DenyRule, ...]:
     )
 
 
+_NEEDED_TO_MAKE_SANDBOXES = ("other worlds: mounts, namespaces, roots", "where memory lies", "rights")
+"""The groups of ``DENIED`` that the supervisor's filter leaves out: it is in force in all that it starts."""
+
 _BINARY_TREE = 2
+_UNKNOWN_CALL = -1
+"""The number of a call that libseccomp does not know; those that another architecture has are smaller."""
 
 
 def calls_in(groups: Mapping[str, str]) -> list[str]:
@@ -290,7 +310,8 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
         Arrays of ``struct sock_filter``.
 
     Raises:
-        RuntimeError: libseccomp is not installed; the message says what to do.
+        RuntimeError: libseccomp is not installed, or cannot refuse a call that must be refused; the message says what
+            to do.
     """
     libseccomp = _library()
     calls = _empty(libseccomp, libseccomp.ERRNO(errno.ENOSYS), architecture)
@@ -304,7 +325,7 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
     arguments = _empty(libseccomp, libseccomp.ALLOW, architecture)
     for never in DENY_RULES:
         f = calls if never.call in ALLOWED_ARGUMENTS else arguments  # of two refusals, that of the later filter counts
-        _forbid(libseccomp, f, never)
+        _forbid(libseccomp, f, never, architecture)
     return _exported(arguments), _exported(calls)
 
 
@@ -313,7 +334,20 @@ def compile_deny_rules(rules: tuple[DenyRule, ...], architecture: str = "native"
     libseccomp = _library()
     f = _empty(libseccomp, libseccomp.ALLOW, architecture)
     for never in rules:
-        _forbid(libseccomp, f, never)
+        _forbid(libseccomp, f, never, architecture)
+    return _exported(f)
+
+
+def compile_supervisor_filter() -> bytes:
+    """Compile the filter of the supervisor, which reads what learners' code sends: it denies what nothing there needs.
+
+    Everything that the supervisor starts inherits it. Raises RuntimeError if libseccomp is not installed.
+    """
+    libseccomp = _library()
+    f = _empty(libseccomp, libseccomp.ALLOW, "native")
+    for group, names in DENIED.items():
+        for name in names.split() if group not in _NEEDED_TO_MAKE_SANDBOXES else ():
+            _add(f, libseccomp.ERRNO(errno.EPERM), name)
     return _exported(f)
 
 
@@ -325,8 +359,16 @@ def _library() -> Any:
     return pyseccomp
 
 
-def _forbid(libseccomp: Any, f: Any, never: DenyRule) -> None:
-    _add(f, libseccomp.ERRNO(never.error), never.call, *(_argument(libseccomp, c) for c in never.conditions))
+def _forbid(libseccomp: Any, f: Any, never: DenyRule, architecture: str) -> None:
+    """Add a rule that must not be missing, because without it the call would be allowed."""
+    number = libseccomp.resolve_syscall(_architecture(libseccomp, architecture), never.call)
+    if number < _UNKNOWN_CALL:
+        return  # this architecture does not have the call
+    try:
+        conditions = (_argument(libseccomp, c) for c in never.conditions)
+        f.add_rule(libseccomp.ERRNO(never.error), never.call, *conditions)
+    except OSError as e:
+        raise RuntimeError(f"libseccomp cannot refuse {never.call}: {e}; install a newer libseccomp2") from e
 
 
 def _empty(libseccomp: Any, default: int, architecture: str) -> Any:
@@ -334,15 +376,22 @@ def _empty(libseccomp: Any, default: int, architecture: str) -> Any:
     f.set_attr(libseccomp.Attr.ACT_BADARCH, libseccomp.KILL_PROCESS)  # by default, one thread dies and others hang
     with contextlib.suppress(OSError):  # libseccomp before 2.5 makes a list
         f.set_attr(libseccomp.Attr.CTL_OPTIMIZE, _BINARY_TREE)
-    wanted = {"native": None, "x86_64": libseccomp.Arch.X86_64, "aarch64": libseccomp.Arch.AARCH64}[architecture]
-    if wanted is not None and wanted != libseccomp.system_arch():
+    wanted = _architecture(libseccomp, architecture)
+    if wanted != libseccomp.system_arch():
         f.add_arch(wanted)
         f.remove_arch(libseccomp.Arch.NATIVE)
     return f
 
 
+def _architecture(libseccomp: Any, name: str) -> Any:
+    known = {"x86_64": libseccomp.Arch.X86_64, "aarch64": libseccomp.Arch.AARCH64}
+    return known.get(name) or libseccomp.system_arch()
+
+
 def _add(f: Any, action: int, name: str, *arguments: Any) -> None:
-    with contextlib.suppress(OSError):  # a call that this architecture or this libseccomp does not have
+    """Add a rule that may be missing: this architecture or this libseccomp may not have the call, which then does not
+    exist for a session either."""
+    with contextlib.suppress(OSError):
         f.add_rule(action, name, *arguments)
 
 

@@ -8,6 +8,8 @@ zygote its process ID, and exits. PID 1 builds its root folder, drops all rights
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
 import resource
 import socket
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from runners.sandbox import landlock, linux
-from runners.sandbox.layout import HOSTNAME, UID
+from runners.sandbox.layout import HOSTNAME, UID, WRITABLE_FOLDERS
 from runners.sandbox.policy import SandboxPolicy
 
 _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
@@ -25,6 +27,8 @@ _CPU_GRACE_S = 5
 """From SIGXCPU to SIGKILL, in seconds of CPU time."""
 _HARMLESS_PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems")
 _EMPTY = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY
+_REFUSED = (errno.EPERM, errno.ENOSYS)
+"""How the filters answer those calls: the one for arguments refuses the first, the other the second."""
 _NAMESPACES = (
     linux.CLONE_NEWUSER
     | linux.CLONE_NEWNS
@@ -39,14 +43,21 @@ class SandboxSetupFailed(Exception):
     """A step of the sandbox's setup failed on this machine."""
 
 
-def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None]) -> NoReturn:
+def enter(
+    policy: SandboxPolicy,
+    report: socket.socket,
+    serve: Callable[[int | None], None],
+    hand_over: Callable[[], None] = lambda: None,
+) -> NoReturn:
     """Turn this process into a sandbox's PID 1 and run ``serve`` there. Never returns.
 
     Args:
         policy: what the sandbox looks like.
         report: written once by the process that forks PID 1 (its process ID in decimal, or ``!`` and the error), then
         once by PID 1 (``ready`` and its Landlock version, 0 for none, or ``!`` and the error).
-        serve: the work of PID 1, called after all rights are dropped.
+        serve: the work of PID 1, called after all rights are dropped, with the descriptor of its own
+            ``oom_score_adj``, opened before its ``/proc`` is read-only, if there is one.
+        hand_over: called when the root folder is complete, before the limits apply to PID 1.
     """
     try:
         leave_namespaces()
@@ -59,10 +70,11 @@ def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None
         os._exit(0)
     status = 1
     try:
-        _set_up(policy)
+        score = _open_score()
+        _set_up(policy, hand_over)
         report.send(f"ready {landlock.abi()}".encode())
         report.close()
-        serve()
+        serve(score)
         status = 0
     except SandboxSetupFailed as e:
         report.send(f"!{e}".encode())
@@ -70,12 +82,19 @@ def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None
         os._exit(status)
 
 
-def _set_up(policy: SandboxPolicy) -> None:
+def _open_score() -> int | None:
+    with contextlib.suppress(OSError):
+        return os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    return None
+
+
+def _set_up(policy: SandboxPolicy, hand_over: Callable[[], None]) -> None:
     steps: tuple[tuple[str, Callable[[], object]], ...] = (
         ("session", os.setsid),
         ("host name", lambda: linux.sethostname(HOSTNAME)),
         ("loopback", linux.loopback_up),
         ("root folder", lambda: build_root(policy)),
+        ("folders", hand_over),
         ("environment", lambda: set_environment(policy)),
         ("limits", lambda: set_limits(policy)),
         ("capabilities", linux.drop_capabilities),
@@ -91,10 +110,30 @@ def _set_up(policy: SandboxPolicy) -> None:
             raise SandboxSetupFailed(f"{name}: {e}") from e
 
 
+def hand_over_folders(control: socket.socket) -> None:
+    """Send the supervisor descriptors of the sandbox's own folders, so that it can always read what is in them.
+
+    It has to be done before the limit on open files applies, because that also limits the descriptors that all sessions
+    of one user have in transit.
+    """
+    folders = [os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in WRITABLE_FOLDERS]
+    socket.send_fds(control, [json.dumps({"folders": len(folders)}).encode()], folders)
+    for folder in folders:
+        os.close(folder)
+
+
 def install_filters(policy: SandboxPolicy) -> None:
-    """Allow only the listed system calls from now on."""
+    """Allow only the listed system calls from now on, and prove it with two harmless calls that both filters refuse.
+
+    The mode in ``/proc`` is no proof: a container's own filter has the same.
+
+    Raises:
+        OSError: the filters cannot be installed, or are not in force.
+    """
     for program in policy.seccomp:
         linux.install_seccomp(bytes.fromhex(program))
+    if policy.seccomp and (errors := linux.errors_of_invalid_calls()) != _REFUSED:
+        raise OSError(f"the filters are not in force: invalid calls fail with {errors}, not {_REFUSED}")
 
 
 def leave_namespaces() -> None:
@@ -194,6 +233,8 @@ def _make_proc(policy: SandboxPolicy) -> None:
         linux.make_read_only(proc)
     else:
         set_sysctls(policy, proc)
+        # Nothing in it has to be written. A process could make its neighbors die first (oom_score_adj), for example.
+        linux.make_read_only(proc)
         _cover_proc(policy, proc)
 
 
@@ -205,10 +246,6 @@ def set_sysctls(policy: SandboxPolicy, proc: str) -> None:
 
 
 def _cover_proc(policy: SandboxPolicy, proc: str) -> None:
-    for name in policy.proc_read_only:
-        with contextlib.suppress(FileNotFoundError):
-            linux.mount(f"{proc}/{name}", f"{proc}/{name}", None, linux.MS_BIND)
-            linux.make_read_only(f"{proc}/{name}")
     for name in policy.proc_hidden:
         with contextlib.suppress(FileNotFoundError):
             linux.mount(f"{_NEW_ROOT}/dev/null", f"{proc}/{name}", None, linux.MS_BIND)

@@ -2,8 +2,9 @@
 
 With a cgroup, the kernel enforces the memory limit, and the watcher sleeps until the CPU time could be used up. Without
 one, it polls /proc, which is slower and less exact, but always possible: the CPU time of every process in the sandbox,
-its private and shared memory, and the files in its folders. Each run gets the full CPU time; so does the time between
-two runs.
+its private and shared memory and page tables, and the files in its folders. It needs no answer from inside. A sandbox
+that exceeds its memory, or that cannot be read twice in a row, is ended through its pidfd. Each run gets the full CPU
+time; so does the time between two runs.
 """
 
 from __future__ import annotations
@@ -29,16 +30,20 @@ _IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
 _SOONEST_S, _LATEST_S = 0.25, 300.0
 """The shortest and longest time between two checks with a cgroup."""
 _TABLE_HOLDS_S = 0.1
+_MOST_MISSED = 2
+"""Consecutive failures to read the usage of a sandbox that nothing else limits, before it is ended."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessEntry(NamedTuple):
-    """One entry of the process table."""
-
     pid: int
     parent: int
-    cpu_s: float
-    """Its own CPU time, and that of its children that have ended and been waited for."""
+    begun: int
+    """When it began, in ticks since the machine started: process IDs are used again."""
+    own_s: float
+    """Its CPU time."""
+    waited_s: float
+    """The CPU time of its children that have ended and been waited for, and of theirs."""
 
 
 class ProcessTable:
@@ -69,7 +74,14 @@ class ProcessTable:
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
-            process = ProcessEntry(int(folder.name), int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_PER_S)
+            own, system, waited, waited_system, begun = (int(fields[n]) for n in (11, 12, 13, 14, 19))
+            process = ProcessEntry(
+                int(folder.name),
+                int(fields[1]),
+                begun,
+                (own + system) / _TICKS_PER_S,
+                (waited + waited_system) / _TICKS_PER_S,
+            )
             self._processes[process.pid] = process
             self._children.setdefault(process.parent, []).append(process)
         self._read_at = time.monotonic()
@@ -78,24 +90,52 @@ class ProcessTable:
 _TABLE = ProcessTable()
 
 
+class CpuCounter:
+    """Adds up the CPU time of a sandbox. It keeps that of processes which ended and that nobody waited for."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self._seen: dict[tuple[int, int], float] = {}
+        self._ended_s = 0.0
+        """The CPU time of processes that are gone, as last seen."""
+
+    def update(self, tree: list[ProcessEntry]) -> None:
+        """Count what the processes have used up to now."""
+        seen = {(process.pid, process.begun): process.own_s for process in tree}
+        self._ended_s += sum(own_s for process, own_s in self._seen.items() if process not in seen)
+        self._seen = seen
+        alive_s = sum(seen.values())
+        # The first misses those that nobody waited for; the second those that came and went between two looks.
+        self.cpu_s = max(self.cpu_s, alive_s + sum(process.waited_s for process in tree), alive_s + self._ended_s)
+
+
 def resident_bytes(pid: int) -> int:
-    """Anonymous and shared memory of a process, in bytes, including memory shared with others. Cheap to read."""
-    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:"))
+    """Anonymous and shared memory of a process and its page tables, in bytes, including memory shared with others.
+
+    Cheap to read, by everybody.
+    """
+    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"))
 
 
 def proportional_bytes(pid: int) -> int:
-    """Private memory of a process and its proportion of shared memory, in bytes. Expensive to read."""
+    """Private memory of a process, its proportion of shared memory, and its page tables, in bytes. Expensive to read.
+
+    Raises:
+        PermissionError: it may not be read, as for a program without read permission.
+    """
     rollup = f"/proc/{pid}/smaps_rollup"
     # Shared memory that only this process maps counts as private, too: take the larger of the two, not their sum.
-    return max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",))) + _sum_of(rollup, ("SwapPss:",))
+    shared = max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",)))
+    return shared + _sum_of(rollup, ("SwapPss:",)) + _sum_of(f"/proc/{pid}/status", ("VmPTE:",))
 
 
 def _sum_of(file: str, names: tuple[str, ...]) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        return (
-            sum(int(line.split()[1]) for line in Path(file).read_text().splitlines() if line.startswith(names)) * 1024
-        )
-    return 0
+    """The sum of these lines in bytes; 0 if the process is gone. Raises PermissionError."""
+    try:
+        lines = Path(file).read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
 
 
 class UsageWatcher:
@@ -118,6 +158,7 @@ class UsageWatcher:
         self._cores = limits.cpu_cores if self._counts_cpu else float(os.cpu_count() or 1)
         self._in_a_run = False
         self._cpu_s = 0.0
+        self._counter = CpuCounter()
         self._cpu_s_before: float | None = None
         self._new_turn = asyncio.Event()
         self._turns = 0
@@ -151,45 +192,59 @@ class UsageWatcher:
         self._new_turn.set()
 
     async def _watch(self) -> None:
-        said = False
+        missed, said = 0, False
         while not self._sandbox.gone.is_set():
             self._new_turn.clear()
             turn = self._turns
             pause_s = _SOONEST_S
             try:
                 memory = await self._look()
+                missed = 0
                 if turn == self._turns:
                     self._compare(memory)
                 pause_s = self._pause_s()
-            except SandboxGone:  # if it is only slow to respond, the next check will tell
-                pause_s = self._pause_s()
-            except Exception:  # whatever it was: an unwatched session would have no limits
-                if not said:
+            except Exception as e:  # whatever it was: an unwatched session would have no limits
+                missed += 1
+                if not said and not isinstance(e, SandboxGone):
                     log.exception("sandbox could not be watched; continuing", sandbox=self._sandbox.name)
                     said = True
+                if missed >= _MOST_MISSED and not self._counts_memory:
+                    log.error("sandbox ended: its use of memory is unknown", sandbox=self._sandbox.name)
+                    self._sandbox.end_at_once()
+                    return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._new_turn.wait()
 
     async def _look(self) -> int | None:
-        """Read the CPU time; returns memory in bytes, or None if a cgroup limits it."""
+        """Read the CPU time; returns memory in bytes, or None if a cgroup limits it. Nothing is asked of the inside."""
         counted = self._sandbox.group.facts().cpu_s
         if counted is not None:
             self._cpu_s = counted
         if counted is not None and self._counts_memory:
             return None
-        await self._sandbox.ask_usage()
-        cpu_s, memory = await asyncio.to_thread(self._add_up)
-        if counted is None:  # the time of a process that nobody waited for disappears with it: keep what was counted
-            self._cpu_s = max(self._cpu_s, cpu_s)
-        return None if self._counts_memory else memory + self._sandbox.file_bytes
+        files = 0 if self._counts_memory else self._sandbox.file_bytes()
+        memory = await asyncio.to_thread(self._add_up, files)
+        if counted is None:
+            self._cpu_s = self._counter.cpu_s
+        return None if self._counts_memory else memory
 
-    def _add_up(self) -> tuple[float, int]:
+    def _add_up(self, files: int) -> int:
+        """Count the CPU time; returns the memory of all processes and ``files``. Called in a thread."""
         tree = _TABLE.tree(self._sandbox.pid)
-        memory = sum(resident_bytes(p.pid) for p in tree)
-        if self._in_a_run or memory + self._sandbox.file_bytes > self._limits.memory_mb * MiB:
-            memory = sum(proportional_bytes(p.pid) for p in tree)
-        return sum(p.cpu_s for p in tree), memory
+        if not tree:
+            raise SandboxGone("PID 1 is not in /proc")
+        self._counter.update(tree)
+        memory = files + sum(resident_bytes(p.pid) for p in tree)
+        if self._in_a_run or memory > self._limits.memory_mb * MiB:
+            memory = files + sum(self._share_of(p.pid) for p in tree)
+        return memory
+
+    def _share_of(self, pid: int) -> int:
+        try:
+            return proportional_bytes(pid)
+        except PermissionError:  # PID 1 runs no learner code, and shares nearly all of its memory with the zygote
+            return 0 if pid == self._sandbox.pid else resident_bytes(pid)
 
     def _compare(self, memory: int | None) -> None:
         if self._cpu_s_before is None:
@@ -202,6 +257,8 @@ class UsageWatcher:
             self.met = "memory"
         if self.met:
             self.exceeded.set()
+        if self.met == "memory":  # no time for PID 1 to do it: everything inside competes with it
+            self._sandbox.end_at_once()
 
     def _pause_s(self) -> float:
         if self._counts_cpu and self._counts_memory:

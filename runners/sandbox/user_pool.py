@@ -1,16 +1,28 @@
 """The users that sessions run as outside their user namespace: one each if the supervisor is root.
 
 The kernel counts inotify instances, pipe pages, pending signals and the like for each user of the machine. Sessions
-that share a user could use them up for each other; sessions with separate users cannot.
+that share a user could use them up for each other; sessions with separate users cannot. So no two supervisors of a
+machine may have a user in common, and none may have one that systemd gives to its services.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections import deque
+from pathlib import Path
+
+import structlog
 
 from runners.config.settings import RunnerSettings
 
+log = structlog.get_logger()
+
+_RESERVED = (range(61_184, 65_520), range(65_534, 65_536))
+"""systemd's dynamic users; ``nobody``, and what 16 bits cannot tell from an error."""
+_CLAIMS = Path("/run/lockstep-users")
+"""Each supervisor that is root locks the bytes of this file whose numbers are those of its users."""
+_MOST_SHIFTS = 64
 _SPARE = 64
 """Users in addition to one for each session and each warm kernel: for sandboxes that are starting or ending."""
 _POOLS = 3
@@ -19,6 +31,10 @@ _POOLS = 3
 
 class NoUserAvailable(Exception):
     """Every user is in use by a sandbox that still exists."""
+
+
+class NoUserRange(Exception):
+    """There are not enough consecutive users for the sessions. ``str()`` says what to do."""
 
 
 class UserPool:
@@ -52,9 +68,76 @@ class UserPool:
             self._free.append(user)
 
 
+def service_users(settings: RunnerSettings) -> range:
+    """Of a supervisor that is root: its own user on the machine, the zygotes' user, and the sessions' users."""
+    others = settings.max_sessions + _POOLS * settings.warm_kernels + _SPARE
+    return range(settings.service_uid, settings.service_uid + 2 + others)
+
+
 def session_users(settings: RunnerSettings) -> range:
-    """The range of users after the zygote's own; empty if the supervisor is not root."""
-    if os.geteuid() != 0:
-        return range(0)
-    first = settings.service_uid + 1
-    return range(first, first + settings.max_sessions + _POOLS * settings.warm_kernels + _SPARE)
+    """The users after those of the supervisor and the zygotes; empty if the supervisor is not root."""
+    return service_users(settings)[2:] if os.geteuid() == 0 else range(0)
+
+
+def claim_users(
+    settings: RunnerSettings, claims: Path = _CLAIMS, mapped: Path = Path("/proc/self/uid_map")
+) -> RunnerSettings:
+    """Reserve the users of the supervisor, the zygotes and the sessions until this process ends.
+
+    If they are reserved, or another supervisor has claimed one of them, the next free ones are taken.
+
+    Args:
+        settings: with a maximum number of sessions.
+        claims: the file in which supervisors claim them.
+        mapped: the users that exist here.
+
+    Returns:
+        The settings with the ``service_uid`` that was claimed.
+
+    Raises:
+        NoUserRange: there are none.
+    """
+    if not session_users(settings):
+        return settings
+    count = len(service_users(settings))
+    lines = [[int(word) for word in line.split()] for line in mapped.read_text().splitlines()]
+    existing = [range(first, first + size) for first, _, size in lines]
+    claim = _open_claims(claims)
+    first = settings.service_uid
+    for _ in range(_MOST_SHIFTS):
+        users = range(first, first + count)
+        if not any(users[0] in there and users[-1] in there for there in existing):
+            break
+        if reserved := next((r for r in _RESERVED if r.start < users.stop and users.start < r.stop), None):
+            first = reserved.stop
+        elif not _claimed(claim, users):
+            first = users.stop
+        else:
+            if first != settings.service_uid:
+                log.info("sessions have other users than set", set=settings.service_uid, first=first, count=count)
+            return settings.model_copy(update={"service_uid": first})
+    raise NoUserRange(
+        f"Sessions need {count:,} consecutive users that nothing else has, and there are none from "
+        f"{settings.service_uid:,} on: set LOCKSTEP_SERVICE_UID to the first of a free range, or lower "
+        "LOCKSTEP_MAX_SESSIONS."
+    )
+
+
+def _open_claims(claims: Path) -> int | None:
+    try:
+        claim = os.open(claims, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.set_inheritable(claim, True)  # for the program that a supervisor becomes when it gives up root
+        return claim
+    except OSError as e:
+        log.warning("users of other supervisors are not known", file=str(claims), error=str(e))
+        return None
+
+
+def _claimed(claim: int | None, users: range) -> bool:
+    """Claim them, unless another process has. The file stays open: a process that closes it loses its claims."""
+    if claim is not None:
+        try:
+            fcntl.lockf(claim, fcntl.LOCK_EX | fcntl.LOCK_NB, len(users), users.start)
+        except BlockingIOError:
+            return False
+    return True

@@ -61,7 +61,7 @@ def zygote_command(
     if outer == "none" or bubblewrap is None:
         return python, outer
     users = session_users(settings)
-    become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
+    become = ["--become", str(users[0] - 1), "--users", f"{users[0]}-{users[-1]}"] if users else []
     return [bubblewrap, *_view(settings, nodes, facts, root=root), "--", *python, *become], outer
 
 

@@ -17,7 +17,6 @@ from runners.kernels.envelope import TooManyValues
 from runners.kernels.kernel_pool import MALFORMED_ERRORS, Kernel
 from runners.sandbox.handle import SandboxGone
 from runners.sandbox.usage import UsageWatcher
-from runners.supervisor.fair_share import FairShare
 from runners.supervisor.outcome import (
     FreeSpace,
     ReportedError,
@@ -42,19 +41,19 @@ _ANSWER_S = 1.0
 _CUT_OFF_S = 0.5
 """A kernel whose channel broke has usually ended, which is known within this time."""
 
-_SWITCH_S = 30e-6
-"""CPU time that the event loop takes for a message, in addition to parsing it."""
+_EVENT_S = 150e-6
+"""CPU time that sending an event to the web application takes."""
 _MOST_NOTICES = 200
 """The most notices from inside in one run: they do not count as output, and a program can forge them."""
 _MOST_ANSWERS = 32
-"""Lanes that may answer one question: as many as a cluster has processes, and some that are made up."""
+"""Lanes that may answer one snippet: as many as a cluster has processes, and some that are made up."""
 _MOST_PRINTED = 200_000
 _TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
 """A program that has reached one of these limits would do further damage while it is asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Snippet:
     """A piece of code that is not the whole of a run: a cell of it, or a line that asks for an answer.
 
     Attributes:
@@ -71,24 +70,23 @@ class Question:
 class Execution:
     """One run, from the code to the outcome. ``stop`` may be called at any time, also before ``carry_out``."""
 
-    def __init__(self, run: RunLog, limits: Limits, question: Question | None = None) -> None:
-        """With a ``question``, this is one of the pieces of code that make up the run."""
+    def __init__(self, run: RunLog, limits: Limits, snippet: Snippet | None = None) -> None:
+        """With a ``snippet``, this is one of the pieces of code that make up the run."""
         self.dropped = 0
         """Invalid messages."""
         self.answers: dict[str | None, str] = {}
-        """To a question: the last answer of each lane, the kernel's own under None."""
+        """To a snippet that asks: the last answer of each lane, the kernel's own under None."""
         self.printed = ""
-        """By a question's code on standard output, as much as a check may look at."""
-        self._question = question
-        self._code = run.request.code if question is None else question.code
+        """By a snippet on standard output, as much as a check may look at."""
+        self._snippet = snippet
+        self._code = run.request.code if snippet is None else snippet.code
         self._run = run
         self._limits = limits
         self._stop_now = asyncio.Event()
         self._kill_now = asyncio.Event()
         self._error: ReportedError | None = None
         self._notices = 0
-        self._share = FairShare(time.monotonic())
-        asked = run.request.timeout_s if question is None else question.seconds
+        asked = run.request.timeout_s if snippet is None else snippet.seconds
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
     def stop(self, *, kill: bool = False) -> None:
@@ -105,10 +103,11 @@ class Execution:
     async def carry_out(self, kernel: Kernel, usage: UsageWatcher) -> Outcome:
         """Run the code in ``kernel`` and record everything until the end; ``usage`` watches its sandbox."""
         self._run.add("started", kernel_id=self._run.kernel_id)
-        verdict, peak_bytes = await self.perform(kernel, usage)
-        limit = reached_limit(verdict.met, self._limits, self._run_s) if verdict.met else None
-        self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
-        return verdict.outcome
+        ending, peak_bytes = await self.perform(kernel, usage)
+        limit = reached_limit(ending.met, self._limits, self._run_s) if ending.met else None
+        exited = self._error is not None and self._error.name == "SystemExit"
+        self._run.finish(ending.outcome, peak_bytes=peak_bytes, limit=limit, exited=exited)
+        return ending.outcome
 
     async def perform(self, kernel: Kernel, usage: UsageWatcher) -> tuple[RunEnding, int | None]:
         """Run the code in ``kernel`` and record its output, but not its end: that is returned, with the most memory
@@ -116,7 +115,7 @@ class Execution:
         self._kernel, group = kernel, kernel.sandbox.group
         before = group.facts()
         usage.begin_run()
-        request = self._kernel.execute(self._code, store_history=self._question is None or self._question.cell)
+        request = self._kernel.execute(self._code, store_history=self._snippet is None or self._snippet.cell)
         output = asyncio.create_task(self._read_output(request))
         try:
             stopped_for = await self._wait(output, usage)
@@ -137,12 +136,12 @@ class Execution:
             oom_kills=after.oom_kills - before.oom_kills,
             forks_refused=after.forks_refused - before.forks_refused,
             peak_bytes=usage.peak_bytes if after.peak_bytes is None else after.peak_bytes,
-            folders=await self._what_is_left(),
+            folders=self._what_is_left(),
         )
-        verdict = determine_outcome(facts, self._limits)
-        if verdict.outcome == Outcome.crash:
+        ending = determine_outcome(facts, self._limits)
+        if ending.outcome == Outcome.crash:
             self._tell_of_crash(facts.exit_status)
-        return verdict, facts.peak_bytes
+        return ending, facts.peak_bytes
 
     def _tell_of_crash(self, status: int | None) -> None:
         """Log a crash: only this tells later whether learner code, Lockstep or TensorFlow caused it."""
@@ -156,14 +155,12 @@ class Execution:
             frames.append(TracebackFrame(text=f"{name}: {value}", own=True))
             self._run.add("error", name=name, value=value, frames=frames)
 
-    async def _what_is_left(self) -> tuple[FreeSpace, ...]:
+    def _what_is_left(self) -> tuple[FreeSpace, ...]:
         """The free space in the session's folders, if an error may be about it."""
-        sandbox = self._kernel.sandbox
         if self._error is None:
             return ()
         with contextlib.suppress(SandboxGone):
-            await sandbox.ask_usage()
-            return tuple(FreeSpace(*left) for left in sandbox.left)
+            return tuple(FreeSpace(*left) for left in self._kernel.sandbox.free_space())
         return ()
 
     async def _wait(self, output: asyncio.Task[None], usage: UsageWatcher) -> LimitName | Literal["interrupted"] | None:
@@ -181,7 +178,7 @@ class Execution:
                 return None
             if cut_off in done:
                 await self._end_what_broke()
-            if exited.done():
+            if exited.done() and exceeded not in done:
                 return None
             why: LimitName | Literal["interrupted"] = "time"
             if overflow in done or cut_off in done:
@@ -272,54 +269,55 @@ class Execution:
 
         Its messages meanwhile wait in its own memory.
         """
-        await asyncio.sleep(self._share.pause_s(time.monotonic()))
+        await asyncio.sleep(self._kernel.share.pause_s(time.monotonic()))
 
     async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Wait for the next message of a channel; even an invalid one counts toward the run's limits."""
         try:
             message = await take()
         except MALFORMED_ERRORS:
-            self._count()
+            self._run.received(self._kernel.message_bytes)
+            self._run.shows_nothing(self._kernel.message_bytes)
             raise
-        self._count()
+        self._run.received(self._kernel.message_bytes)
         return message
 
-    def _count(self) -> None:
-        self._run.received(self._kernel.message_bytes)
-        self._share.spend(_SWITCH_S + self._kernel.message_s)
-
     def _turn_into_event(self, message: dict[str, Any]) -> None:
-        begun = time.thread_time()
-        if self._question is not None and (answer := answer_from_message(message)) is not None:
+        before, begun = self._run.last, time.thread_time()
+        if self._snippet is not None and (answer := answer_from_message(message)) is not None:
             self._hear_answer(lane_from_metadata(message.get("metadata")), answer)
             return
-        self._take(messages.to_event_fields(message, self._run.mime_types))
-        self._share.spend(time.thread_time() - begun)
+        if not self._take(messages.to_event_fields(message)):
+            self._run.shows_nothing(self._kernel.message_bytes)
+        events = self._run.last - before
+        self._kernel.share.spend(time.thread_time() - begun + events * _EVENT_S)
 
     def _hear_answer(self, lane: str | None, answer: str) -> None:
         if lane in self.answers or len(self.answers) < _MOST_ANSWERS:
             self.answers[lane] = answer
 
-    def _take(self, fields: messages.Fields | None) -> None:
+    def _take(self, fields: messages.Fields | None) -> bool:
+        """Record what a message says; returns whether that is, or can become, an event."""
         if fields is None:
-            return
+            return False
         kind, values = fields
         if kind == "text":
             self._run.text(**values)
-            if self._question is not None and values["stream"] == "stdout" and len(self.printed) < _MOST_PRINTED:
+            if self._snippet is not None and values["stream"] == "stdout" and len(self.printed) < _MOST_PRINTED:
                 self.printed += values["text"]
-            return
+            return True
         if kind == "unshown":
             self._run.not_shown(**values)
-            return
+            return True
         if kind == "notice":
             self._notices += 1
             if self._notices > _MOST_NOTICES:
-                return
+                return False
         if kind == "error" and values.get("lane") is None:
             raised = messages.ends_in_own_raise(values["frames"])
             self._error = ReportedError(values["name"], values["value"], raised)
         self._run.add(kind, **values)
+        return True
 
     def _fail(self, error: tuple[str, str] | None) -> None:
         """Record an error that no message showed, unless it is the clean exit of a script."""

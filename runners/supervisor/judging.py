@@ -19,13 +19,23 @@ import structlog
 from pydantic import ValidationError
 
 from runners.config.settings import Limits
-from runners.supervisor.execution import Question
-from runners.supervisor.judging_sandbox import Answered, JudgementFault, JudgingSandbox, as_answer, line, prepare
+from runners.sandbox.handle import SandboxGone
+from runners.supervisor.execution import Snippet
+from runners.supervisor.judging_sandbox import (
+    Answered,
+    JudgementFault,
+    JudgingSandbox,
+    NeededCellFailed,
+    as_answer,
+    as_failed_rerun,
+    line,
+    prepare,
+)
 from runners.supervisor.outcome import reached_limit
 from runners.supervisor.run_log import RunLog
 from runners.supervisor.session import KernelSource, Session
 from runners.wire import check_messages
-from runners.wire.judging import JudgeRequest, JudgeResult, JudgeStep
+from runners.wire.judging import JudgeRequest, JudgeStep, ReportedCheck
 from runners.wire.protocol import Judgement, NeededCell, Outcome, SessionState, Topology
 
 log = structlog.get_logger()
@@ -44,11 +54,11 @@ _TOPOLOGY = re.compile(r"""topology\s*=\s*["']([^"']+)["']""")
 class JudgementSession(Session):
     """A session for one judgement. Made by the node, as any session."""
 
-    _task: asyncio.Task[Outcome] | None = None
+    _judging: asyncio.Task[Outcome] | None = None
 
     def _stop_current(self, *, kill: bool = False) -> None:
-        if self._task:
-            self._task.cancel()
+        if self._judging:
+            self._judging.cancel()
 
     async def _take_kernel(self) -> None:
         """Each of its sandboxes has a kernel of its own."""
@@ -59,11 +69,11 @@ class JudgementSession(Session):
         self.state = SessionState.busy
         self.current = run = self.waiting.popleft()
         bench = JudgementBench(run, self.spec.topology, self.spec.keras, self._limits, self._source)
-        self._task = asyncio.create_task(bench.judge(), name=f"judgement-{self.name}")
+        self._judging = asyncio.create_task(bench.judge(), name=f"judgement-{self.name}")
         try:
-            await self._task
+            await self._judging
         except asyncio.CancelledError:
-            if not self._task.cancelled():
+            if not self._judging.cancelled():
                 raise
             run.finish(Outcome.interrupted)
         finally:
@@ -99,20 +109,19 @@ class JudgementBench:
     async def judge(self) -> Outcome:
         """Judge, to the last event of the run."""
         self._run.add("started", kernel_id="")
-        limit, outcome = None, Outcome.timeout
+        limit, outcome = None, Outcome.ok
         try:
-            async with asyncio.timeout(self._limits.run_s):
+            async with asyncio.timeout(self._limits.run_s) as run_time:
                 outcome = await self._judge()
-        except TimeoutError:
-            limit = reached_limit("time", self._limits, self._limits.run_s)
-            for name in self._left:
-                self._record(JudgeResult(name=name, outcome="not-reached", message=check_messages.NOT_REACHED))
         except JudgementFault as e:
-            outcome = Outcome.ok
             self._blame_nobody(str(e))
         except Exception as e:
-            self._blame_nobody(f"{type(e).__name__}: {e}")
-            raise
+            if not run_time.expired():
+                self._blame_nobody(f"{type(e).__name__}: {e}")
+                raise
+            limit, outcome = reached_limit("time", self._limits, self._limits.run_s), Outcome.timeout
+            for name in self._left:
+                self._record(ReportedCheck(name=name, outcome="not-reached", message=check_messages.NOT_REACHED))
         self._run.finish(outcome, peak_bytes=self._peak_bytes, limit=limit)
         return outcome
 
@@ -120,7 +129,7 @@ class JudgementBench:
         """Call what is left to judge a fault."""
         log.warning("a judgement failed", exercise=self._judgement.exercise, why=why)
         for name in self._left or ([] if self._recorded else [""]):
-            self._record(JudgeResult(name=name, outcome="fault", message=check_messages.FAULT, detail=why[-8000:]))
+            self._record(ReportedCheck(name=name, outcome="fault", message=check_messages.FAULT, detail=why[-8000:]))
 
     async def close(self) -> None:
         """End every sandbox."""
@@ -136,11 +145,11 @@ class JudgementBench:
         fault, outcome, printed = None, Outcome.ok, ""
         try:
             self._submissions[0], answered = await self._submit(self._run)
-            outcome, printed = answered.verdict.outcome, answered.printed
+            outcome, printed = answered.ending.outcome, answered.printed
             self._reached = outcome == Outcome.ok
         except JudgementFault as e:
             fault, self._reached = e, False
-        step = await self._step(await judge, "judge.begin", self._task(printed))
+        step = await self._step(await judge, "judge.begin", self._begin_message(printed))
         self._left = list(step.names)
         if fault or step.fault:
             raise fault or JudgementFault(step.fault)
@@ -154,12 +163,12 @@ class JudgementBench:
             raise JudgementFault("the judge ended before it had judged all checks")
         return outcome
 
-    def _task(self, printed: str) -> str:
-        """What the judge begins with."""
+    def _begin_message(self, printed: str) -> str:
+        """What ``judge.begin`` is called with."""
         task = {"exercise": self._judgement.exercise, "checks": self._judgement.checks, "source": self._code}
         return json.dumps(task | {"output": printed, "seed": self._seed, "reached": self._reached})
 
-    def _record(self, result: JudgeResult) -> None:
+    def _record(self, result: ReportedCheck) -> None:
         if result.outcome == "fault":
             log.warning("a check failed itself", exercise=self._judgement.exercise, check=result.name)
         self._left = [name for name in self._left if name != result.name]
@@ -170,35 +179,35 @@ class JudgementBench:
 
     async def _step(self, judge: JudgingSandbox, function: str, text: str) -> JudgeStep:
         """Let the judge go on until it asks for something or is done."""
-        answered = await judge.ask(Question(line(function, text), _JUDGE_S), self._unseen(), self._limits)
+        answered = await judge.ask(Snippet(line(function, text), _JUDGE_S), self._unseen(), self._limits)
         step = answered.answers[0]
-        if answered.verdict.outcome != Outcome.ok or step is None:
+        if answered.ending.outcome != Outcome.ok or step is None:
             error = f": {answered.error.name}: {answered.error.value}" if answered.error else ""
-            raise JudgementFault(f"the judge ended {answered.verdict.outcome}{error}")
+            raise JudgementFault(f"the judge ended {answered.ending.outcome}{error}")
         try:
             return JudgeStep.model_validate_json(step)
         except ValidationError as e:
-            raise JudgementFault(f"the judge said nonsense: {e}") from e
+            raise JudgementFault(f"the judge sent an invalid message: {e}") from e
 
     async def _carry_out(self, request: JudgeRequest) -> str:
         """Ask another sandbox; what the judge is told of it."""
         try:
             match request.sandbox:
                 case "submission":
-                    return await self._ask_submission(request)
+                    return json.dumps(await self._ask_submission(request))
                 case "reference":
                     sandbox = await self._reference(request.topology or self._topology)
                 case "graph":
                     sandbox = await self._graph_sandbox()
-            return await self._ask(sandbox, request, self._unseen())
+            return json.dumps(await self._ask(sandbox, request, self._unseen()))
         except JudgementFault as e:
             return json.dumps({"fault": str(e)})
 
-    async def _ask(self, sandbox: JudgingSandbox, request: JudgeRequest, log: RunLog) -> str:
+    async def _ask(self, sandbox: JudgingSandbox, request: JudgeRequest, log: RunLog) -> dict[str, Any]:
         seconds = self._judgement.seconds
-        answered = await sandbox.ask(Question(line("submission.answer", request.do), seconds), log, self._limits)
+        answered = await sandbox.ask(Snippet(line("submission.answer", request.do), seconds), log, self._limits)
         if request.sandbox == "reference" and not sandbox.usable:
-            raise JudgementFault(f"the reference ended {answered.verdict.outcome}")
+            raise JudgementFault(f"the reference ended {answered.ending.outcome}")
         self._note_peak(answered)
         return as_answer(answered, seconds)
 
@@ -207,44 +216,51 @@ class JudgementBench:
     async def _submit(self, log: RunLog) -> tuple[JudgingSandbox, Answered]:
         """The submission in a new sandbox."""
         sandbox = await self._open(self._topology)
+        return sandbox, await self._run_submission(sandbox, log)
+
+    async def _run_submission(self, sandbox: JudgingSandbox, log: RunLog) -> Answered:
         await self._prepare(sandbox)
-        answered = await sandbox.ask(self._submitted, log, self._limits)
+        submission = Snippet(self._code, self._judgement.seconds, cell=True)
+        answered = await sandbox.ask(submission, log, self._limits)
         self._note_peak(answered)
-        return sandbox, answered
+        return answered
 
-    @property
-    def _submitted(self) -> Question:
-        return Question(self._code, self._judgement.seconds, cell=True)
-
-    async def _ask_submission(self, request: JudgeRequest) -> str:
+    async def _ask_submission(self, request: JudgeRequest) -> dict[str, Any]:
         if not self._reached:
-            return json.dumps({"outcome": "not-reached", "answers": []})
-        sandbox = await self._submission(request.number)
-        if sandbox is None:
-            return json.dumps({"outcome": "not-reached", "answers": []})
-        if sandbox.ended and await sandbox.restart_ended():
-            await self._prepare(sandbox)
-            await sandbox.ask(self._submitted, self._unseen(), self._limits)
-        if request.kill:
-            await sandbox.kill(request.kill, request.at_step)
-        told = await self._ask(sandbox, request, self._run)
-        if request.kill:
-            await sandbox.cancel_kill(request.kill)
-        self._reached = sandbox.usable or bool(request.kill)
-        sandbox.usable |= bool(request.kill)
-        return told
+            return {"outcome": "not-reached", "answers": []}
+        try:
+            sandbox, rerun = await self._submission(request.number)
+            if rerun is not None and rerun.ending.outcome != Outcome.ok:
+                self._reached = False
+                return as_failed_rerun(rerun, self._judgement.seconds)
+            if not request.kill:
+                answer = await self._ask(sandbox, request, self._run)
+                self._reached = sandbox.usable
+                return answer
+            at_once = await sandbox.kill(request.kill, request.at_step)
+            answer = await self._ask(sandbox, request, self._run)
+            killed = at_once or await sandbox.end_wait(request.kill)
+        except SandboxGone:
+            self._reached = False
+            return {"outcome": Outcome.crash, "answers": []}
+        sandbox.usable |= killed  # whatever that did to the call
+        self._reached = sandbox.usable
+        return answer | {"killed": killed}
 
-    async def _submission(self, number: int) -> JudgingSandbox | None:
-        """The sandbox of that number, made if need be; None if the submission, run once more, does not end well."""
-        if number not in self._submissions:
+    async def _submission(self, number: int) -> tuple[JudgingSandbox, Answered | None]:
+        """The sandbox of that number; and what came of the submission in it, if it had to be run there now."""
+        sandbox = self._submissions.get(number)
+        if sandbox is None:
             if len(self._submissions) >= _MOST_SUBMISSIONS:
                 raise JudgementFault(f"a check asked for more than {_MOST_SUBMISSIONS - 1} fresh sandboxes")
-            sandbox, answered = await self._submit(self._unseen())
-            if answered.verdict.outcome != Outcome.ok:
-                self._reached = False
-                return None
-            self._submissions[number] = sandbox
-        return self._submissions[number]
+            self._submissions[number], rerun = await self._submit(self._unseen())
+            return self._submissions[number], rerun
+        if not sandbox.ended or not await sandbox.restart_ended():
+            return sandbox, None
+        try:
+            return sandbox, await self._run_submission(sandbox, self._unseen())
+        except NeededCellFailed as e:
+            return sandbox, e.answered  # it ran before: only the files are different, and those are the submission's
 
     # --- the others ---------------------------------------------------------------------------------------------
 

@@ -7,34 +7,44 @@ import contextlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runners.config.settings import Limits
 from runners.kernels.kernel_pool import Kernel
 from runners.sandbox.handle import SandboxGone
 from runners.sandbox.usage import UsageWatcher
-from runners.supervisor.execution import Execution, Question
+from runners.supervisor.execution import Execution, Snippet
 from runners.supervisor.outcome import ReportedError, RunEnding
 from runners.supervisor.run_log import RunLog
 from runners.supervisor.session import KernelSource
+from runners.wire import check_messages
 from runners.wire.protocol import InjectedFailure, KerasVersion, NeededCell, Outcome, Topology
 
 _GOES_ON_AFTER = (Outcome.ok, Outcome.error)
 _JOIN_S = 2.0
 """How long a restarted process of a cluster may take to appear, in seconds."""
 _LOOK_S = 0.01
+_LONGEST_ERROR = 2000
 
 
 class JudgementFault(Exception):
     """Lockstep, the lesson or its checks failed, and not the submission. The text is for instructors."""
 
 
+class NeededCellFailed(JudgementFault):
+    """What comes before the submission failed."""
+
+    def __init__(self, text: str, answered: Answered) -> None:
+        super().__init__(text)
+        self.answered = answered
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What came of one piece of code."""
 
-    verdict: RunEnding
+    ending: RunEnding
     answers: tuple[str | None, ...]
     """Of each process of the machine, in the order of its tasks; one if it is no cluster."""
     error: ReportedError | None
@@ -51,6 +61,7 @@ class JudgingSandbox:
 
     def __init__(self, kernel: Kernel, usage: UsageWatcher, watching: contextlib.AsyncExitStack) -> None:
         self.usable = True
+        self._waits = False
         self._kernel = kernel
         self._usage = usage
         self._watching = watching
@@ -59,8 +70,11 @@ class JudgingSandbox:
 
     @classmethod
     async def open(cls, source: KernelSource, topology: str, keras: KerasVersion, limits: Limits) -> JudgingSandbox:
-        """Take a kernel. Raises as ``KernelSource.take`` does."""
-        kernel = await source.take(topology, keras)
+        """Take a kernel. Raises as ``KernelSource.take`` does, but JudgementFault for a sandbox that ends at once."""
+        try:
+            kernel = await source.take(topology, keras)
+        except SandboxGone as e:
+            raise JudgementFault(f"no sandbox for {topology}: {e}") from e
         watching = contextlib.AsyncExitStack()
         try:
             return cls(kernel, await watching.enter_async_context(UsageWatcher(kernel.sandbox, limits)), watching)
@@ -74,30 +88,36 @@ class JudgingSandbox:
         await self._watching.aclose()
         await self._kernel.close()
 
-    async def ask(self, question: Question, log: RunLog, limits: Limits) -> Answered:
+    async def ask(self, snippet: Snippet, log: RunLog, limits: Limits) -> Answered:
         """Run a piece of code, whose output becomes events of ``log``."""
-        execution = Execution(log, limits, question)
-        verdict, peak_bytes = await execution.perform(self._kernel, self._usage)
+        execution = Execution(log, limits, snippet)
+        ending, peak_bytes = await execution.perform(self._kernel, self._usage)
         log.flush()
-        if verdict.outcome not in _GOES_ON_AFTER or self._kernel.exited.done():
+        if ending.outcome not in _GOES_ON_AFTER or self._kernel.exited.done():
             self.usable = False
         answers = execution.answers
         own = answers.get(None)
         each = tuple(answers.get(lane, own if not n else None) for n, lane in enumerate(self._lanes)) or (own,)
-        return Answered(verdict, each, execution.error, execution.printed, peak_bytes)
+        return Answered(ending, each, execution.error, execution.printed, peak_bytes)
 
     # --- clusters -----------------------------------------------------------------------------------------------
 
-    async def kill(self, task: str, at_step: int | None) -> None:
-        """Have a process of the cluster killed, now or at a step. Raises JudgementFault if there is no such process."""
+    async def kill(self, task: str, at_step: int | None) -> bool:
+        """Have a process of the cluster killed, now or at a step; returns whether it was.
+
+        Raises:
+            JudgementFault: there is no such process.
+            SandboxGone: so are all below.
+        """
         if task not in self._lanes[1:]:
             raise JudgementFault(f"{self._kernel.topology} has no {task!r} that could be killed")
-        await self._do(InjectedFailure(task=task, action="kill", at_step=at_step))
+        result = await self._do(InjectedFailure(task=task, action="kill", at_step=at_step))
+        self._waits = result == "scheduled"
+        return result == "done"
 
-    async def cancel_kill(self, task: str) -> None:
-        """Take back what still waits for a step."""
-        with contextlib.suppress(SandboxGone):
-            await self._do(InjectedFailure(task=task, action="cancel"))
+    async def end_wait(self, task: str) -> bool:
+        """Wait no longer for the step; returns whether it was reached, and the process killed."""
+        return self._waits and await self._do(InjectedFailure(task=task, action="cancel")) != "done"
 
     @property
     def ended(self) -> list[str]:
@@ -120,8 +140,8 @@ class JudgingSandbox:
                     await asyncio.sleep(_LOOK_S)
         return False
 
-    async def _do(self, failure: InjectedFailure) -> None:
-        await self._kernel.sandbox.inject_failure(failure)
+    async def _do(self, failure: InjectedFailure) -> str:
+        return await self._kernel.sandbox.inject_failure(failure)
 
 
 def line(function: str, *arguments: Any) -> str:
@@ -134,18 +154,27 @@ def line(function: str, *arguments: Any) -> str:
 async def prepare(
     sandbox: JudgingSandbox, seed: int, cells: Sequence[NeededCell], log: RunLog, limits: Limits, seconds: float
 ) -> None:
-    """Run what comes before a submission. Raises JudgementFault if one of the cells fails."""
+    """Run what comes before a submission. Raises NeededCellFailed."""
     begun = time.monotonic()
-    questions = [("seed", Question(line("submission.seed", seed), seconds))]
-    questions += [(f"cell {cell.name}", Question(cell.code, seconds, cell=True)) for cell in cells]
-    for name, question in questions:
-        answered = await sandbox.ask(question, log, limits)
-        if answered.verdict.outcome != Outcome.ok:
+    snippets = [("seed", Snippet(line("submission.seed", seed), seconds))]
+    snippets += [(f"cell {cell.name}", Snippet(cell.code, seconds, cell=True)) for cell in cells]
+    for name, snippet in snippets:
+        answered = await sandbox.ask(snippet, log, limits)
+        if answered.ending.outcome != Outcome.ok:
             error = f": {answered.error.name}: {answered.error.value}" if answered.error else ""
             took = f" after {time.monotonic() - begun:.1f} s"
-            raise JudgementFault(f"the needed {name} ended {answered.verdict.outcome}{took}{error}")
+            raise NeededCellFailed(f"the needed {name} ended {answered.ending.outcome}{took}{error}", answered)
 
 
-def as_answer(answered: Answered, seconds: float) -> str:
+def as_answer(answered: Answered, seconds: float) -> dict[str, Any]:
     """What the judge is told: see ``runners.guest.judging.judge._ask``."""
-    return json.dumps({"outcome": answered.verdict.outcome, "seconds": seconds, "answers": answered.answers})
+    return {"outcome": answered.ending.outcome, "seconds": seconds, "answers": answered.answers}
+
+
+def as_failed_rerun(answered: Answered, seconds: float) -> dict[str, Any]:
+    """The same, if nothing could be called because the submission was run once more and did not end well."""
+    answers: tuple[str, ...] = ()
+    if answered.ending.outcome == Outcome.error and (error := answered.error):
+        values = {"error": error.name, "text": error.value[:_LONGEST_ERROR]}
+        answers = (json.dumps({"failed": check_messages.RAISED, "values": values}),)
+    return as_answer(replace(answered, answers=answers), seconds)

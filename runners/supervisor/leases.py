@@ -111,12 +111,22 @@ class LeaseManager:
         self._limits = settings.limits
         self._untrusted_users = settings.untrusted_users
         self._leases: dict[str, _Lease] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._being_made = 0
         self._closed = False
 
     def __len__(self) -> int:
         """The number of seats taken."""
         return len(self._leases) + self._being_made
+
+    def mark_users_untrusted(self) -> None:
+        """Lease no more kernels, and end those that are leased."""
+        self._untrusted_users = True
+        for name in self._leases:
+            log.warning("kernel ended: untrusted users can reach this runner", kernel=name)
+            task = asyncio.create_task(self._end_if_there(name), name=f"lease-{name}")
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
 
     async def take(self, spec: LeaseRequest) -> KernelLease:
         """Lease a new kernel, which is starting when this returns.
@@ -134,9 +144,9 @@ class LeaseManager:
         self._being_made += 1
         try:
             sandbox, allocation = await self._sandbox(spec)
-            if self._closed:
+            if self._closed or self._untrusted_users:
                 await self._destroy(sandbox, allocation)
-                raise LeaseSandboxFailed("the supervisor is ending")
+                raise LeaseSandboxFailed("the supervisor is ending") if self._closed else LeasesForbidden
             lease = _Lease(sandbox, spec, allocation, asyncio.get_running_loop().create_future())
             self._leases[name] = lease
         finally:
@@ -200,6 +210,10 @@ class LeaseManager:
         self._closed = True
         await asyncio.gather(*(self.end(name) for name in list(self._leases)))
         remove_stale_folders()
+
+    async def _end_if_there(self, name: str) -> None:
+        with contextlib.suppress(LeaseNotFound):
+            await self.end(name)
 
     def _find(self, name: str) -> _Lease:
         try:

@@ -24,7 +24,7 @@ from runners.kernels.kernel_provider import KernelProvider
 from runners.kernels.zygote_client import ZygoteClient
 from runners.sandbox import cgroups
 from runners.sandbox.handle import SandboxGone
-from runners.sandbox.user_pool import UserPool, session_users
+from runners.sandbox.user_pool import UserPool, claim_users, session_users
 from runners.supervisor.capacity import available_resources, session_capacity
 from runners.supervisor.failure_injection import check_failure, check_result
 from runners.supervisor.judging import JudgementSession
@@ -89,10 +89,16 @@ class RequestDeclined(Exception):
 class Node:
     """The whole state of the supervisor. Used from one event loop."""
 
-    def __init__(self, settings: RunnerSettings) -> None:
+    def __init__(self, settings: RunnerSettings, first_user: int | None = None) -> None:
+        """``first_user`` replaces the ``service_uid`` if its users are claimed already. Raises NoUserRange."""
         self._told = to_environment(settings)
         self._seats = session_capacity(settings, available_resources())
-        self._settings = settings = settings.model_copy(update={"max_sessions": self._seats.count})
+        settings = settings.model_copy(update={"max_sessions": self._seats.count})
+        if first_user is None:
+            settings = claim_users(settings)
+        else:
+            settings = settings.model_copy(update={"service_uid": first_user})
+        self._settings = settings
         self._sessions: dict[str, Session] = {}
         self._dying: set[Session] = set()
         """Sessions whose name another session has taken over: each keeps its seat until its sandbox is gone."""
@@ -178,6 +184,7 @@ class Node:
         self._settings = self._settings.model_copy(update={"untrusted_users": True})
         for zygote in self._zygotes.values():
             zygote.mark_users_untrusted()
+        self.leases.mark_users_untrusted()
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
@@ -415,7 +422,7 @@ class Node:
             raise RequestDeclined(
                 429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session)
             )
-        run = RunLog(request, self._settings.limits, self._settings.mime_types, self._hold)
+        run = RunLog(request, self._settings.limits, self._hold)
         self._runs[request.id] = run
         ahead = session.submit(run)
         self._evict()

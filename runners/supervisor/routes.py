@@ -139,9 +139,9 @@ async def run_events(request: Request) -> Response:
     run = _node(request).run(_name(request))
     after = int(request.query_params.get("after", "0"))
 
-    async def lines() -> AsyncIterator[str]:
-        async for event in run.after(after, _KEEP_ALIVE_S):
-            yield "\n" if event is None else event.model_dump_json() + "\n"
+    async def lines() -> AsyncIterator[bytes]:
+        async for events in run.after(after, _KEEP_ALIVE_S):
+            yield events or b"\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
 

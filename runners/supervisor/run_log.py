@@ -3,6 +3,8 @@
 Text is collected for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars makes
 thousands of events and not a hundred thousand. The first text is never delayed.
 
+An event is kept as the bytes that will be sent: they weigh what they count, whatever objects they would make.
+
 Output is counted here in bytes of events, in total and over the last second. Time is the supervisor's, because a
 kernel's clock cannot be trusted.
 """
@@ -12,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from itertools import islice
 from typing import Any
 
-from runners.config.settings import MIME_TYPES, Limits, MiB
+from runners.config.settings import Limits, MiB
 from runners.kernels.envelope import extra_bytes
-from runners.wire.protocol import EVENT_ADAPTER, Event, LimitName, Outcome, ReachedLimit, RunRequest
+from runners.wire.protocol import EVENT_ADAPTER, LimitName, Outcome, ReachedLimit, RunRequest
 
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
@@ -25,9 +28,12 @@ _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 _OUTPUT = ("text", "display", "error", "clear", "metric", "progress")
 _SEEN = ("text", "display", "error")
 """The kinds of events that count as first output."""
+_PIECE_BYTES = 65_536
 _ENVELOPE = 100
 """Bytes of an event in addition to its content."""
 _SMALL_MESSAGE = 2048
+_NOTHING = 256
+"""Bytes that a message which makes no event counts in addition to its own."""
 _MESSAGES_PER_OUTPUT = 8
 """Bytes of larger messages that a run may send for each allowed byte of output. Most of a message is its output."""
 _MESSAGES_PER_EVENT = 20
@@ -42,7 +48,6 @@ class RunLog:
     Attributes:
         overflow: set once the run's output exceeds a limit; from then on, only its end is recorded.
         met: the limit that was exceeded.
-        mime_types: the MIME types that its displays may contain.
         finished: whether the last event has been recorded.
         held_bytes: roughly the memory it takes: the code, and the output that is not acknowledged.
     """
@@ -51,7 +56,6 @@ class RunLog:
         self,
         request: RunRequest,
         limits: Limits,
-        mime_types: Collection[str] = MIME_TYPES,
         on_hold: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``."""
@@ -61,7 +65,6 @@ class RunLog:
         self.first_output_ms: int | None = None
         self.overflow = asyncio.Event()
         self.met: LimitName | None = None
-        self.mime_types = frozenset(mime_types)
         self.finished = False
         self.finished_at = 0.0
         self.outcome: Outcome | None = None
@@ -74,8 +77,8 @@ class RunLog:
         self._on_hold = on_hold
         self._code_bytes = _code_bytes(request)
         self._hold(self._code_bytes)
-        self._events: deque[Event] = deque()
-        self._sizes: deque[int] = deque()
+        self._lines: deque[bytes] = deque()
+        """The events that are not acknowledged, as JSON; the last one has the number ``last``."""
         self._changed: set[asyncio.Event] = set()
         self._bytes = 0
         self._messages = 0
@@ -107,6 +110,10 @@ class RunLog:
         if self.met:
             self.overflow.set()
 
+    def shows_nothing(self, size: int) -> None:
+        """Count a received message of ``size`` bytes that makes no event: it draws on the same budget as large ones."""
+        self._message_bytes += _NOTHING + (size if size <= _SMALL_MESSAGE else 0)
+
     def add(self, kind: str, **fields: Any) -> None:
         """Record an event. Use ``text`` for text."""
         self.flush()
@@ -122,7 +129,8 @@ class RunLog:
             self.flush()
         self._gathered.setdefault(lane, (stream, []))[1].append(text)
         self._gathered_size += len(text)
-        wait = self._gather_s() - (time.monotonic() - self._last_text)
+        gather_s = next(wait_s for events, wait_s in reversed(_GATHER_S) if self.last >= events)
+        wait = gather_s - (time.monotonic() - self._last_text)
         if wait <= 0 or self._gathered_size >= _LONGEST_TEXT:
             self.flush()
         elif self._timer is None:
@@ -172,20 +180,21 @@ class RunLog:
     def acknowledge(self, through: int) -> None:
         """Forget the events up to ``through``, which the web application has stored."""
         self.acknowledged = max(self.acknowledged, min(through, self.last))
-        while self._events and self._events[0].seq <= self.acknowledged:
-            self._events.popleft()
-            self._hold(-self._sizes.popleft())
+        while len(self._lines) > self.last - self.acknowledged:
+            self._hold(-_weight(self._lines.popleft()))
 
-    async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
-        """Yield the events after ``number`` as they come, up to ``finished``, and None after each period of silence."""
+    async def after(self, number: int, patience_s: float) -> AsyncIterator[bytes | None]:
+        """Yield the events after ``number`` as they come, up to ``finished``, as lines of JSON. What has come by then
+        is one piece; None is a period of silence."""
         changed = asyncio.Event()
         self._changed.add(changed)
         try:
             while True:
                 changed.clear()
-                for event in [e for e in self._events if e.seq > number]:
-                    number = event.seq
-                    yield event
+                if (new := min(self.last - number, len(self._lines))) > 0:
+                    number = self.last
+                    for piece in _pieces([*islice(reversed(self._lines), new)][::-1]):
+                        yield piece
                 if self.finished and max(number, self.acknowledged) >= self.last:
                     return
                 if not changed.is_set():
@@ -200,19 +209,15 @@ class RunLog:
         self.held_bytes += size
         self._on_hold(size)
 
-    def _gather_s(self) -> float:
-        return next(wait for events, wait in reversed(_GATHER_S) if self.last >= events)
-
     def _record(self, kind: str, fields: dict[str, Any]) -> None:
         now = time.monotonic()
         at_ms = int((now - self.accepted) * 1000)
         if kind == "started":
             self.started = now
         event = EVENT_ADAPTER.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
-        size = 0
+        line = EVENT_ADAPTER.dump_json(event)
         if kind in _OUTPUT:
-            dumped = EVENT_ADAPTER.dump_json(event)
-            size = len(dumped) + (extra_bytes(dumped) if kind == "display" else 0)
+            size = len(line) + (extra_bytes(line) if kind == "display" else 0)
             too_large = kind == "display" and size > self._most_bytes_per_display
             if not self._may_have(size, now, at_once=not too_large):
                 return
@@ -222,9 +227,8 @@ class RunLog:
             if kind in _SEEN and self.first_output_ms is None:
                 self.first_output_ms = at_ms
         self.last += 1
-        self._events.append(event)
-        self._sizes.append(size)
-        self._hold(size)
+        self._lines.append(line)
+        self._hold(_weight(line))
         for changed in self._changed:
             changed.set()
 
@@ -258,6 +262,24 @@ class RunLog:
         text = f"A display of {size / MiB:.1f} MiB was left out because the limit is {most / MiB:.3g} MiB."
         values, limit = {"size": size, "most": most}, ReachedLimit(name="display", value=most, unit="bytes")
         self._record("notice", {"code": "display-too-large", "values": values, "text": text, "limit": limit})
+
+
+def _weight(line: bytes) -> int:
+    """Roughly the memory that an event takes."""
+    return len(line) + _ENVELOPE
+
+
+def _pieces(lines: list[bytes]) -> Iterator[bytes]:
+    """Join lines to pieces of about ``_PIECE_BYTES``: a piece for each line would cost more than making it did."""
+    waiting, size = [], 0
+    for line in lines:
+        waiting += [line, b"\n"]
+        size += len(line)
+        if size >= _PIECE_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 def _code_bytes(request: RunRequest) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import ctypes
 import fcntl
 import os
 import resource
@@ -22,15 +24,21 @@ from typing import NoReturn
 import structlog
 import uvicorn
 from pydantic import ValidationError
-from starlette.applications import Starlette
 
 from runners.config.settings import RunnerSettings, describe_errors
 from runners.sandbox import linux
+from runners.sandbox.seccomp import compile_supervisor_filter
+from runners.sandbox.user_pool import NoUserRange
 from runners.supervisor.node import Node
+from runners.supervisor.root import give_up_root, is_root_of_the_machine
 from runners.supervisor.routes import create_app
 
 _PATIENCE_S = 5.0
 """How long a supervisor that has been told to end may still hold its socket."""
+
+
+_M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 131_072
+"""An option of glibc's ``mallopt``, and its value in bytes: the default one, but fixed."""
 
 
 class SocketInUse(RuntimeError):
@@ -79,24 +87,37 @@ def main() -> None:
         action="store_true",
         help="untrusted users can reach it: run no code unless every required isolation layer is in force",
     )
+    # What root has prepared for a supervisor that gives it up: the socket, its lock, and the first of its users.
+    parser.add_argument("--prepared", type=int, nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.die_with_parent:
         linux.die_with_parent(signal.SIGTERM)
     _log_to_stderr()
     raise_open_files_limit()
+    return_freed_memory()
+    refuse_rare_calls()
     try:
         settings = RunnerSettings()
         if arguments.untrusted_users:
             settings = settings.model_copy(update={"untrusted_users": True})
-        listening, _lock = bind_socket(arguments.socket)
+        if arguments.prepared:
+            bound, lock, first_user = arguments.prepared
+            for descriptor in (bound, lock):
+                os.set_inheritable(descriptor, False)
+            listening = socket.socket(fileno=bound)
+            node = Node(settings, first_user)
+        else:
+            listening, lock = bind_socket(arguments.socket)
+            if is_root_of_the_machine():
+                give_up_root(settings, (listening.fileno(), lock))
+            node = Node(settings)
     except ValidationError as e:
         _refuse("\n".join(describe_errors(e)))
-    except (SocketInUse, OSError) as e:
+    except (SocketInUse, NoUserRange, OSError) as e:
         _refuse(str(e))
     # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
-    config = uvicorn.Config(
-        _build(settings), log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none"
-    )
+    app = create_app(node)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none")
     asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 
@@ -108,6 +129,27 @@ def raise_open_files_limit() -> None:
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def return_freed_memory() -> None:
+    """Have glibc return each large block to the system once it is free, whatever it has allocated after that.
+
+    By default, glibc learns from the first large message to keep such blocks in its heap, and an event that outlives
+    its message then keeps all that was below it: several times the size of the output.
+    """
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+def refuse_rare_calls() -> None:
+    """Refuse system calls that nothing of the runner needs, here and in all that is started from here.
+
+    Only where no program can gain rights: elsewhere, such a filter would take them from a set-uid bubblewrap. Without
+    libseccomp there is none; no sandbox can be made then, and the node says so.
+    """
+    if linux.has_no_new_privileges():
+        with contextlib.suppress(RuntimeError):
+            linux.install_seccomp(compile_supervisor_filter())
 
 
 def _log_to_stderr() -> None:
@@ -123,10 +165,6 @@ def _refuse(why: str) -> NoReturn:
     """Exit with the status that says that a restart would fail in the same way."""
     print(why, file=sys.stderr)
     sys.exit(2)
-
-
-def _build(settings: RunnerSettings) -> Starlette:
-    return create_app(Node(settings))
 
 
 if __name__ == "__main__":

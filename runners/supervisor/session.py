@@ -354,7 +354,7 @@ class Session:
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
-            usable = after != Outcome.memory or not await self._files_fill_memory(self._kernel.sandbox)
+            usable = after != Outcome.memory or not self._files_fill_memory(self._kernel.sandbox)
             if usable:
                 await self._kernel.restart()
                 self._name_kernel()
@@ -367,10 +367,9 @@ class Session:
         self._runs = 0
         self._become_idle()
 
-    async def _files_fill_memory(self, sandbox: Sandbox) -> bool:
+    def _files_fill_memory(self, sandbox: Sandbox) -> bool:
         """Whether the files, which are in memory, would get the next run killed, too."""
-        await sandbox.ask_usage()
-        return sandbox.file_bytes > _MOST_OF_FILES * self._limits.memory_mb * MiB
+        return sandbox.file_bytes() > _MOST_OF_FILES * self._limits.memory_mb * MiB
 
     async def _start_anew(self, ended: list[str], run: RunLog) -> None:
         """Restart ended processes of the cluster, or all: workers that train together must start together."""

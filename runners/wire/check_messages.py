@@ -24,6 +24,9 @@ NOT_PLAIN = "{name} gave something that cannot be checked: {why}"
 TOO_SLOW = "Your code took longer than {seconds} s."
 ENDED = "Your code ended the process in which it ran ({outcome})."
 PRINTED_TOO_MUCH = "Your code printed too much."
+GIVEN = "The lesson provides {name}, and it is used for judging. You can call it, but don't change it."
+BACK_DOOR = "{name} reaches past what this exercise gives you. Solve it another way."
+NOT_AT_STEP = "{task} was to be killed at step {step}, but it never reported reaching that step."
 NOT_REACHED = "This check was not reached, because something before it failed."
 FAULT = "Lockstep could not judge this. This is not your fault, and it costs you nothing."
 
@@ -43,10 +46,15 @@ MESSAGES: tuple[str, ...] = (
     TOO_SLOW,
     ENDED,
     PRINTED_TOO_MUCH,
+    GIVEN,
+    BACK_DOOR,
+    NOT_AT_STEP,
     NOT_REACHED,
     FAULT,
 )
 """All of them."""
+OWN_FAILURES = (RAISED, NOT_DEFINED, NOT_CALLABLE, NOT_PLAIN)
+"""Those that the sandbox of a submission may answer with."""
 
 _NAME = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 

@@ -130,7 +130,6 @@ class RunnerClient:
         )
 
     async def end(self, session: str) -> None:
-        """End the session and everything in it."""
         await self._send("DELETE", f"/sessions/{session}")
 
     async def submit(self, run: RunRequest) -> RunAccepted:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 SETTINGS = frozenset(
     [
         "DATA_DIR",
-        "MIME_TYPES",
         "MAX_SESSIONS",
         "SESSIONS_PER_LEARNER",
         "MAX_JUDGEMENTS",

@@ -19,8 +19,8 @@ from runners.wire.protocol import CheckOutcome, WireModel
 Short = Annotated[str, Field(max_length=4000)]
 
 
-class JudgeResult(WireModel):
-    """One check, judged."""
+class ReportedCheck(WireModel):
+    """One check, as the judge reports it: a ``JudgedCheck`` that crossed the wire."""
 
     name: Annotated[str, Field(max_length=400)]
     outcome: CheckOutcome
@@ -51,7 +51,7 @@ class JudgeStep(WireModel):
 
     names: Annotated[tuple[str, ...], Field(max_length=200)] = ()
     """In the first step: all checks of the exercise, in their order."""
-    results: tuple[JudgeResult, ...] = ()
+    results: tuple[ReportedCheck, ...] = ()
     """Since the step before."""
     request: JudgeRequest | None = None
     """None: all is judged."""

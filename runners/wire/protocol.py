@@ -85,8 +85,6 @@ class Outcome(StrEnum):
 
 
 class SessionState(StrEnum):
-    """The state of a session."""
-
     queued = "queued"
     starting = "starting"
     idle = "idle"
@@ -218,8 +216,6 @@ class ClusterMember(WireModel):
 
 
 class SessionInfo(WireModel):
-    """The current state of a session."""
-
     id: str
     state: SessionState
     topology: str
@@ -280,16 +276,13 @@ class Safeguard(WireModel):
     """What was found on this machine."""
     essential: bool = False
     """Without it, untrusted code is not safe, and a runner that untrusted users can reach runs no code."""
-    reported: bool = False
-    """Without it, untrusted code is not safe either, but runs anyway: ``lockstep doctor`` exits with status 3, and the
-    log has a warning. For layers that ordinary installations lack, where refusing would help nobody."""
     means: str = ""
     """The consequence if it is not in force, and what to do about it."""
 
     @property
     def is_gap(self) -> bool:
         """Whether it makes untrusted code unsafe."""
-        return (self.essential or self.reported) and not self.in_force
+        return self.essential and not self.in_force
 
 
 class Capability(WireModel):
@@ -357,8 +350,6 @@ class LibraryPatches(WireModel):
 
 
 class Health(WireModel):
-    """The state of the supervisor."""
-
     status: Literal["starting", "ready", "broken"]
     detail: str = ""
     sessions: int = 0
@@ -403,8 +394,6 @@ LimitName = Literal[
 
 
 class ReachedLimit(WireModel):
-    """A limit that was reached, and its value."""
-
     name: LimitName
     value: float
     unit: Literal["s", "bytes", "bytes/s", "count"]
@@ -550,8 +539,6 @@ class CheckEvent(EventBase):
 
 
 class FinishedEvent(EventBase):
-    """The last event of every run."""
-
     kind: Literal["finished"] = "finished"
     outcome: Outcome
     duration_ms: int = 0
@@ -561,6 +548,8 @@ class FinishedEvent(EventBase):
     peak_bytes: int | None = None
     """The most memory the session used during the run, if the machine can tell."""
     limit: ReachedLimit | None = None
+    exited: bool = False
+    """Whether the program ended itself with SystemExit: then the lines after that did not run."""
     runs_before: int | None = None
     """Runs that the same kernel had executed before; None if this one never started."""
 

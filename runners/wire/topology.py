@@ -1,4 +1,4 @@
-"""The machine that a session sees, as a word: ``cpu``, ``gpu:4``, ``tpu:8``, ``workers:2xgpu:2``, ``ps:2+1``.
+"""The machine that a session sees, as a short string: ``cpu``, ``gpu:4``, ``tpu:8``, ``workers:2xgpu:2``, ``ps:2+1``.
 
 Pure: no TensorFlow here, so the web application may describe a topology too.
 

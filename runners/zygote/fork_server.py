@@ -36,7 +36,7 @@ from runners.sandbox import linux
 from runners.sandbox.layout import DATASETS
 from runners.sandbox.policy import SandboxPolicy
 from runners.sandbox.seccomp import compile_deny_rules, deny_other_users
-from runners.sandbox.setup import enter
+from runners.sandbox.setup import enter, hand_over_folders
 from runners.zygote import heap
 
 _LARGEST_REQUEST = 1 << 18
@@ -158,8 +158,8 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
 
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
     patches = verify()
-    eager_ops.run_ops_directly()
-    placement_log.enable_placement_log()
+    eager_ops.subject.apply()
+    placement_log.subject.apply()
     keras_datasets.install(Path(DATASETS))
     kernel_app.build_kernel_app(ask_for_devices=not hardware)
     if keras == 2:
@@ -169,7 +169,7 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
     else:
         from runners.guest.tf_patches import keras3
 
-        keras3.install()
+        keras3.subject.apply()
     return patches
 
 
@@ -263,8 +263,12 @@ def _child(
         except OSError as e:
             report.send(f"!user {user}: {e}".encode())
             os._exit(1)
-    control, printed, *listeners = descriptors
-    enter(policy, report, lambda: Init(socket.socket(fileno=control), printed, listeners, first).serve())
+    control, (printed, *listeners) = socket.socket(fileno=descriptors[0]), descriptors[1:]
+
+    def serve(score: int | None) -> None:
+        Init(control, printed, listeners, first, score).serve()
+
+    enter(policy, report, serve, lambda: hand_over_folders(control))
 
 
 def read_report(report: socket.socket) -> tuple[int, int]:

@@ -43,7 +43,6 @@ def show_picture(picture: Picture) -> None:
 
 
 def replica_name(device: Any) -> str:
-    """The name of a device that a replica runs on."""
     return replica_device(str(device or ""), _stands_for)
 
 

@@ -21,8 +21,6 @@ Picture = tuple[dict[str, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaExamples:
-    """The examples that one replica got."""
-
     lane: str
     device: str
     examples: tuple[str, ...]

@@ -11,7 +11,18 @@ import struct
 from enum import IntEnum
 
 _SLOT = 64
-_STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY = 0, 8, 16, 17, 18, 20, 24, 32, 40
+_STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY, _STARTS = (
+    0,
+    8,
+    16,
+    17,
+    18,
+    20,
+    24,
+    32,
+    40,
+    48,
+)
 _NONE = -1
 
 
@@ -51,10 +62,11 @@ class SharedState:
         self._page = mmap.mmap(-1, max(1, tasks) * _SLOT)  # shared with children, belongs to no file
         self.tasks = tasks
         for task in range(tasks):
-            self.begin(task)
+            self.begin(task, 0)
 
-    def begin(self, task: int) -> None:
-        """Reset the slot for a new process; the exit status of the previous one stays."""
+    def begin(self, task: int, start: int) -> None:
+        """Reset the slot for a process with this number; the exit status of the previous one stays."""
+        self._write("q", task, _STARTS, start)  # first: who reads a new status finds a new number
         self.set_step(task, _NONE)
         self.take_failure(task)
         self.set_status(task, ProcessStatus.starting)
@@ -62,12 +74,15 @@ class SharedState:
         self._write("q", task, _CAME, 0)
         self._write("q", task, _READY, 0)
 
+    def starts(self, task: int) -> int:
+        """The number of the latest process in this slot, which counts them."""
+        return int(self._read("q", task, _STARTS))
+
     def step(self, task: int) -> int:
         """The step it has reached, -1 before the first."""
         return int(self._read("q", task, _STEP))
 
     def set_step(self, task: int, step: int) -> None:
-        """Report that it has reached ``step``."""
         self._write("q", task, _STEP, step)
 
     def status(self, task: int) -> ProcessStatus:
@@ -85,7 +100,6 @@ class SharedState:
         return ProcessActivity(value) if 0 <= value < len(ProcessActivity) else ProcessActivity.nothing
 
     def set_work(self, task: int, work: ProcessActivity) -> None:
-        """Report what it is doing."""
         self._write("b", task, _WORK, work)
 
     def arrived(self, task: int) -> int:

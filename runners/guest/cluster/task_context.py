@@ -35,11 +35,9 @@ class TaskContext:
 
     @property
     def task(self) -> Task:
-        """The task itself."""
         return self.topology.tasks[self.number]
 
     def set_tf_config(self) -> None:
-        """Set ``TF_CONFIG``."""
         os.environ["TF_CONFIG"] = endpoints.tf_config(self.topology, self.ports, self.number)
 
     def address_of(self, number: int) -> str:
@@ -59,7 +57,6 @@ _place: TaskContext | None = None
 
 
 def set_context(place: TaskContext | None) -> None:
-    """Set this process's context."""
     global _place
     _place = place
 

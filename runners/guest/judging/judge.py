@@ -10,15 +10,15 @@ import ast
 import json
 import linecache
 import queue
-import re
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from IPython.core.inputtransformer2 import TransformerManager
 
 from runners.checks.declare import DeclaredCheck, checks_of
 from runners.checks.plain_data import NotPlainData, PlainData, decode, encode
@@ -33,7 +33,7 @@ _LONGEST_DETAIL = 8000
 _LONGEST_TEXT = 3000
 _LONGEST_KEY = 100
 _MOST_VALUES = 20
-_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
+_OK = "ok"
 
 _requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 _answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -111,7 +111,8 @@ def _ask(**request: Any) -> dict[str, Any]:
 
     Returns:
         ``{"outcome": …, "seconds": …, "answers": [text or None, …]}``: how the step ended, as ``protocol.Outcome``, or
-        ``not-reached``; and what each process of the machine answered, in the order of its tasks.
+        ``not-reached``; and what each process of the machine answered, in the order of its tasks. With ``kill`` also
+        ``"killed"``, whether the process was killed.
 
     Raises:
         JudgingFailed: it could not be done there, and the submission is not why.
@@ -148,35 +149,61 @@ class JudgedWork:
     @cached_property
     def tree(self) -> ast.Module:
         try:
-            return ast.parse(_MAGIC.sub(r"\1pass", self.source))
+            tree: ast.Module = ast.parse(TransformerManager().transform_cell(self.source))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             values = {"error": type(e).__name__, "text": str(e)}
             raise SubmissionFailed("error", messages.RAISED, values) from None
+        return tree
 
     def call(self, name: str, *args: PlainData, kill: str | None = None, at_step: int | None = None) -> PlainData:
-        failure = {"kill": kill, "at_step": at_step} if kill else {}
-        answered = self._ask_submission(self._call("call", name, args), **failure)
+        if kill is None:
+            return _first(self._ask_submission(self._call("call", name, args)), name)
+        answered = self._ask_submission(self._call("call", name, args), kill=kill, at_step=at_step)
+        killed = answered.get("killed", False)
         try:
-            return _first(answered, name)
+            result = _first(answered, name)
         except SubmissionFailed:
-            if kill and answered["outcome"] != "not-reached":
+            if killed:
                 return None
             raise
+        if not killed:
+            values = {"task": kill, "step": str(at_step)}
+            raise SubmissionFailed("error", messages.NOT_AT_STEP, values)
+        return result
 
     def value(self, name: str) -> PlainData:
         return _first(self._ask_submission(json.dumps({"do": "value", "name": name})), name)
 
-    def per_task(self, name: str, *args: PlainData) -> list[PlainData]:
-        answered = self._ask_submission(self._call("call", name, args))
-        return [_read(answer, answered, name) for answer in answered["answers"]]
+    def per_task(self, name: str, *args: PlainData, own: Sequence[PlainData] | None = None) -> list[PlainData]:
+        each = None if own is None else [encode([arg]) for arg in own]
+        answered = self._ask_submission(self._call("call", name, args, own=each))
+        if each is not None and len(each) != (workers := len(answered["answers"]) or len(each)):
+            raise JudgingFailed(f"per_task has {len(each)} arguments of their own for {workers} workers")
+        return [_read(answer, answered, name) for answer in answered["answers"] or [None]]
 
-    def graph(self, name: str, *args: PlainData) -> Graph:
+    def graph(self, name: str, *args: PlainData, alone: bool = False) -> Graph:
         # Tracing needs shapes and types only; whoever knew the values could hand in a graph that holds the result.
         blank = tuple(np.zeros_like(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
-        exported = _first(self._ask_submission(self._call("graph", name, blank)), name)
-        request = {"do": "examine", "name": name, "graph": encode(exported), "args": encode(list(args))}
-        examined = _first(_ask(sandbox="graph", do=json.dumps(request)), name)
-        return Graph(examined["ops"], examined["nbytes"], examined["result"])
+        export = self._call("graph", name, blank)
+        exported = _first(self._ask_submission(export), name)
+
+        def examine(graph: PlainData) -> dict[str, Any]:
+            request = {
+                "do": "examine",
+                "name": name,
+                "graph": encode(graph),
+                "args": encode(list(args)),
+                "alone": alone,
+            }
+            return _ask(sandbox="graph", do=json.dumps(request))
+
+        answered = examine(exported)
+        if answered["outcome"] != _OK:  # whose fault? the graph of the solution tells
+            again = examine(_reference(export, name, None))
+            if again["outcome"] != _OK:
+                raise JudgingFailed(f"the sandbox for graphs ended {again['outcome']} with that of the solution, too")
+        examined = _first(answered, name)
+        return Graph(examined["ops"], examined["nbytes"], examined["result"], examined["alone"])
 
     def reference(self, name: str, *args: PlainData, topology: str | None = None) -> PlainData:
         return _reference(self._call("call", name, args), name, topology)
@@ -188,8 +215,8 @@ class JudgedWork:
         self._told["fresh"] = number = self._told.get("fresh", 0) + 1
         return JudgedWork(self._told, number, self._rng)
 
-    def _call(self, do: str, name: str, args: tuple[PlainData, ...]) -> str:
-        return json.dumps({"do": do, "name": name, "args": encode(list(args)), "seed": self._told["seed"]})
+    def _call(self, do: str, name: str, args: tuple[PlainData, ...], **more: Any) -> str:
+        return json.dumps({"do": do, "name": name, "args": encode(list(args)), "seed": self._told["seed"], **more})
 
     def _ask_submission(self, do: str, **more: Any) -> dict[str, Any]:
         return _ask(sandbox="submission", number=self._number, do=do, **more)
@@ -222,7 +249,7 @@ def _read(answer: str | None, answered: Mapping[str, Any], name: str) -> PlainDa
         match json.loads(answer):
             case {"value": str(text)}:
                 return decode(text)
-            case {"failed": str(message), "values": dict(values)} if message in messages.MESSAGES:
+            case {"failed": str(message), "values": dict(values)} if message in messages.OWN_FAILURES:
                 raise SubmissionFailed(
                     "error", message, {key: str(value)[:_LONGEST_TEXT] for key, value in values.items()}
                 )

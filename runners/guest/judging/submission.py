@@ -16,6 +16,7 @@ import tensorflow as tf
 from IPython.core.getipython import get_ipython
 
 from runners.checks.plain_data import NotPlainData, decode, encode
+from runners.guest.cluster.task_context import current_context
 from runners.guest.judging import graphs
 from runners.guest.reporting import publisher
 from runners.wire import check_messages as messages
@@ -37,7 +38,8 @@ def seed(number: int) -> None:
 def answer(request: str) -> None:
     """Do what a JSON text asks for, and display the answer as one: ``{"value": …}`` or ``{"failed": …}``.
 
-    The request is ``{"do": "call" | "value" | "graph" | "examine", "name": …, "args": …, "seed": …}``.
+    The request is ``{"do": "call" | "value" | "graph" | "examine", "name": …, "args": …, "seed": …}``. A call may have
+    ``"own"``: further arguments for each task of a cluster.
     """
     reply: dict[str, Any]
     try:
@@ -60,13 +62,16 @@ class _Unanswerable(Exception):
 def _carry_out(request: dict[str, Any]) -> str:
     name = request["name"]
     if request["do"] == "examine":
-        return encode(graphs.examine(decode(request["graph"]), decode(request["args"])))
+        return encode(graphs.examine(decode(request["graph"]), decode(request["args"]), alone=request["alone"]))
     found = _find(name)
     if request["do"] == "value":
         return encode(found)
     if not callable(found):
         raise _Unanswerable(messages.NOT_CALLABLE, name=name)
     args = decode(request["args"])
+    if own := request.get("own"):
+        context = current_context()
+        args += decode(own[min(context.number if context else 0, len(own) - 1)])
     seed(zlib.crc32(request["args"].encode(), request["seed"]) & 0x7FFF_FFFF)
     try:
         result = graphs.export(found, args) if request["do"] == "graph" else found(*args)

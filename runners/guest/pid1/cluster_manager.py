@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,8 @@ class ClusterManager:
         self._ports = endpoints.free_ports(len(topology.tasks))
         self._nonce = secrets.token_hex(4)
         self._pids: dict[int, int] = {}
+        self._starts: Counter[int] = Counter()
+        """How many processes of each task were started; what is in the shared page, anyone may have changed."""
         """The process ID of each living process by its task's number."""
         self._slow: set[int] = set()
         self._scheduled: dict[int, tuple[str, int]] = {}
@@ -65,7 +68,6 @@ class ClusterManager:
             end.setblocking(False)
 
     def place(self, number: int) -> TaskContext:
-        """The context for a task's process."""
         return TaskContext(self._topology, number, self._ports, self._state, self._commands_in, self._nonce)
 
     def leave_in_child(self, kernel: bool) -> None:
@@ -265,7 +267,8 @@ class ClusterManager:
     def _start(self, number: int) -> None:
         """Fork a task's process and pass the kernel its ends of the link and pipes. Raises OSError if that fails."""
         self._cancel(number)
-        self._state.begin(number)
+        self._starts[number] += 1
+        self._state.begin(number, self._starts[number])
         with contextlib.ExitStack() as ours:
             link, kernels_link = map(ours.enter_context, socket.socketpair())
             out, to_out = _pipe(ours)
@@ -280,7 +283,7 @@ class ClusterManager:
 
             pid = self._fork(work, to_err)
             with contextlib.suppress(OSError):  # a kernel that is about to end, or that does not read
-                word = json.dumps({"joined": number}).encode()
+                word = json.dumps({"joined": number, "start": self._starts[number]}).encode()
                 socket.send_fds(self._news, [word], (kernels_link.fileno(), out, err))
         self._joined(number, pid)
 

@@ -7,15 +7,15 @@ over its control socket, one JSON object per packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
-                          {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
+                          {"op": "signal", "signum": N}    {"op": "kill"}
                           {"op": "failure", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
                                           after a crash, what Python's faulthandler (or learners' code) wrote
                           {"members": [{…}, …]}    of a cluster, as ``protocol.ClusterMember``, whenever one changes
                           {"failure": N, "result": …}   its result (``ClusterManager.apply``), after the updated members
                           {"failed": …}   a kernel did not start, and why
-                          {"files": N, "left": [[B, I], …]}    bytes in the sandbox's own folders, which live in
-                                          memory, and for each what is left there, in bytes and in inodes
+                          {"folders": N}    first of all (``sandbox.setup``), with descriptors of the
+                                          sandbox's own folders: nothing is asked about them later
 
 A kernel has ended only once PID 1 has said so: by then every process in the sandbox is gone, and everything that the
 kernel printed is in its journal (see ``runners.wire.journal``).
@@ -34,11 +34,9 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners.sandbox import linux
-from runners.sandbox.layout import WRITABLE_FOLDERS
 from runners.wire import journal
 from runners.wire.journal import OutputStream
 from runners.wire.topology import Topology
@@ -50,7 +48,8 @@ _LARGEST_COMMAND = 1 << 16
 _LONGEST_COMPLAINT = 4000
 _LONGEST_TRACE = 16_000
 _PIPE_BYTES = 1 << 16
-_OOM_SCORE = "500"
+_OWN_SCORE, _KERNEL_SCORE = b"400", b"500"
+"""OOM score adjustments: kernels are killed before PID 1, and both before the rest of the machine."""
 
 
 class Init:
@@ -61,13 +60,22 @@ class Init:
         listeners: bound Unix sockets for the kernel's channels, in the order of ``kernel_app.CHANNELS``.
         printed: the descriptor of the memory of ``runners.wire.journal``; closed here.
         first: called at the start of each kernel.
+        score: the open ``oom_score_adj`` of this process, if there is one. Nothing else in the sandbox can set any.
     """
 
-    def __init__(self, control: socket.socket, printed: int, listeners: list[int], first: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        printed: int,
+        listeners: list[int],
+        first: Callable[[], None],
+        score: int | None = None,
+    ) -> None:
         self._control = control
         self._printed = KernelOutput(printed)
         self._listeners = listeners
         self._first = first
+        self._score = score
         self._kernel: int | None = None
         self._number = 0
         self._complaint: int | None = None
@@ -112,8 +120,6 @@ class Init:
                     os.kill(self._kernel, int(command["signum"]))
             case "kill":
                 self._end_all()
-            case "usage":
-                self._tell(_usage())
             case "failure":
                 self._tell({"failure": command["id"], "result": self._inject_failure(command)})
 
@@ -156,7 +162,7 @@ class Init:
     def _make_cluster(self, topology: Topology) -> ClusterManager:
         from runners.guest.pid1.cluster_manager import ClusterManager
 
-        return ClusterManager(topology, self._fork_member, self._tell_members)
+        return ClusterManager(topology, self._fork_member, lambda members: self._tell({"members": members}))
 
     def _fork_member(self, work: Callable[[], None], complain: int) -> int:
         def without_a_client() -> None:
@@ -170,8 +176,10 @@ class Init:
     def _fork(self, work: Callable[[], None], complain: int) -> int:
         """Fork a child that does ``work`` and exits; on failure it writes why to ``complain``. Returns its process
         ID."""
+        self._set_score(_KERNEL_SCORE)  # a child inherits it
         pid = os.fork()
         if pid:
+            self._set_score(_OWN_SCORE)
             return pid
         try:
             signal.set_wakeup_fd(-1)
@@ -180,14 +188,19 @@ class Init:
                 end.close()  # a child that held one could impersonate PID 1, or hide the end of a kernel
             os.setsid()
             linux.set_dumpable(True)
-            with contextlib.suppress(OSError):
-                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+            if self._score is not None:
+                os.close(self._score)
             work()
         except Exception:
             with contextlib.suppress(OSError):
                 os.write(complain, traceback.format_exc(limit=-5)[-_LONGEST_COMPLAINT:].encode())
         finally:
             os._exit(1)
+
+    def _set_score(self, score: bytes) -> None:
+        if self._score is not None:
+            with contextlib.suppress(OSError):  # nobody may go below the score that a container was given
+                os.pwrite(self._score, score, 0)
 
     def _end_all(self) -> None:
         """Kill everything in the sandbox but PID 1, wait until it is gone, and report it if that included a kernel."""
@@ -241,9 +254,6 @@ class Init:
 
     def _tell_exit(self, status: int, trace: str = "") -> None:
         self._tell({"exited": int(status), "kernel": self._number, "trace": trace})
-
-    def _tell_members(self, members: list[dict[str, Any]]) -> None:
-        self._tell({"members": members})
 
     def _tell(self, word: dict[str, Any]) -> None:
         self._control.send(json.dumps(word).encode())
@@ -303,14 +313,3 @@ def _forget_the_hosts_output() -> None:
     for fd in range(3):
         os.dup2(null, fd)
     os.close(null)
-
-
-def _usage() -> dict[str, Any]:
-    spaces = []
-    for folder in WRITABLE_FOLDERS:
-        with contextlib.suppress(OSError):
-            spaces.append(os.statvfs(folder))
-    return {
-        "files": sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in spaces),
-        "left": [[space.f_bfree * space.f_frsize, space.f_ffree] for space in spaces],
-    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
 from runners.guest.reporting import publisher
@@ -38,8 +39,9 @@ class MetricReporter:
         self.run = 0
         """Counts the runs of this process."""
         self._clock = clock
-        self._steps: Throttle[_Numbers] = Throttle(1 / STEPS_PER_S, _send_step, clock)
-        self._epochs: Throttle[_Numbers] = Throttle(1 / _EPOCHS_PER_S, _send_epoch, clock, _QUICK_EPOCHS)
+        self._steps: Throttle[_Numbers] = Throttle(1 / STEPS_PER_S, partial(_send, per="step"), clock)
+        send_epoch = partial(_send, per="epoch")
+        self._epochs: Throttle[_Numbers] = Throttle(1 / _EPOCHS_PER_S, send_epoch, clock, _QUICK_EPOCHS)
         self._told = False
         self._printed: dict[str | None, PrintedMetrics] = {}
         """The printed metrics of each lane."""
@@ -96,14 +98,6 @@ class MetricReporter:
         self._epochs.offer(kind, (step, dict(values), lane))
 
 
-def _send_step(numbers: _Numbers) -> None:
-    _send(numbers, "step")
-
-
-def _send_epoch(numbers: _Numbers) -> None:
-    _send(numbers, "epoch")
-
-
 def _send(numbers: _Numbers, per: str) -> None:
     count, values, lane = numbers
     read = ((name, value() if callable(value) else value) for name, value in values.items())
@@ -144,5 +138,4 @@ _meter = MetricReporter()
 
 
 def metric_reporter() -> MetricReporter:
-    """This process's reporter."""
     return _meter

@@ -12,7 +12,7 @@ def set_up_devices(topology: Topology) -> None:
     """Make this process see ``topology``. Call once, before any op runs; runs no op itself."""
     own = task_context.current_context()
     collectives.separate_collective_keys(own.number if own else 0, max(1, len(topology.tasks)))
-    distributed_datasets.keep_alive_while_iterated()
+    distributed_datasets.lifetime.apply()
     if (shares := real_devices.granted_gpus()) is not None:
         if topology.kind == "tpu":
             tpu_errors.explain_failure(str(topology))

@@ -23,13 +23,12 @@ def watch_cells(events: Any) -> None:
 
     For a zygote, which forks kernels.
     """
-    keras_training.watch()
+    keras_training.subject.apply()
     events.register("pre_run_cell", lambda _info: begin_run())
     events.register("post_run_cell", lambda _result: end_run())
 
 
 def begin_run() -> None:
-    """A run begins."""
     training_step.reset()
     metric_reporter().begin_run()
 

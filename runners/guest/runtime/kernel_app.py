@@ -118,13 +118,11 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         return reply
 
     def raw_input(self, prompt: str = "") -> str:
-        """Handle ``input()``."""
         if self.keyboard:
             return str(super().raw_input(prompt))
         raise StdinNotImplementedError(STDIN_UNAVAILABLE)
 
     def getpass(self, prompt: str = "", stream: object = None, **more: Any) -> str:
-        """Handle ``getpass.getpass()``."""
         if self.keyboard:
             return str(super().getpass(prompt, stream, **more))
         raise StdinNotImplementedError(STDIN_UNAVAILABLE)
@@ -250,7 +248,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     shorten_long_tracebacks(shell.InteractiveTB)
     graph_errors.leave_out_frames(paths_below_cell())
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's hint for terminal users
-    tf_print.tag_replicas()
+    tf_print.subject.apply()
     instrumentation.watch_cells(shell.events)
     portpicker.install()
     _warm_up(application)

@@ -41,6 +41,8 @@ _LAST_READS = 64
 _SUMMARY = 200
 _ENDED_S = 0.3
 """PID 1 knows within this time how a process ended."""
+_MOST_STARTS = 1_000
+"""More often, one process is not replaced by another before this one hears of the first."""
 _NAMED_S = 3.0
 """Seconds after which a notice names processes that are paused or slow, once the cell has ended everywhere else."""
 _BEGINS_S = 20.0
@@ -67,6 +69,8 @@ class _PeerProcess:
     number: int
     task: Task
     link: socket.socket | None = None
+    start: int = 0
+    """The number of the process that ``link`` leads to; see ``SharedState.starts``."""
     pipes: dict[int, _Pipe] = field(default_factory=dict)
     buffer: bytearray = field(default_factory=bytearray)
     done: int = 0
@@ -193,7 +197,7 @@ class Peers:
 
     def _hand_over(self, member: _PeerProcess) -> None:
         """Send a cell if its process exists; the thread sends the part that does not fit into the socket at once."""
-        if member.link is None or not member.waiting_cell:
+        if member.link is None or not member.waiting_cell or self._is_replaced(member):
             return
         member.unsent += member.waiting_cell
         member.waiting_cell = b""
@@ -240,14 +244,14 @@ class Peers:
             for fd in fds:
                 os.close(fd)
             return
-        member = self._members[json.loads(data)["joined"]]
-        if member.link is not None:
-            self._part_with(member, replaced=True)
+        news = json.loads(data)
+        member = self._members[news["joined"]]
+        self._part_with(member)
         link, out, err = fds
         self._by_link[link] = member
         self._epoll.register(link, select.EPOLLIN)
         with self._changed:
-            member.link, member.ended = socket.socket(fileno=link), False
+            member.link, member.start, member.ended = socket.socket(fileno=link), news["start"], False
             member.buffer.clear()
             member.unsent.clear()
             member.pipes = {out: _Pipe("stdout", self._own.nonce), err: _Pipe("stderr", self._own.nonce)}
@@ -317,8 +321,8 @@ class Peers:
         self._epoll.unregister(fd)
         os.close(fd)
 
-    def _part_with(self, member: _PeerProcess, replaced: bool = False) -> None:
-        """Drop a process that is gone or breaks the protocol; ``replaced`` if its successor is already there."""
+    def _part_with(self, member: _PeerProcess) -> None:
+        """Drop a process that is gone or breaks the protocol. A cell that waits for its successor keeps waiting."""
         link = member.link
         if link is None:
             return
@@ -331,24 +335,34 @@ class Peers:
         self._epoll.unregister(link.fileno())
         self._by_link.pop(link.fileno(), None)
         link.close()
-        if not replaced and not self._has_ended(member) and not _readable(self._news.fileno()):
+        if not self._has_ended(member):
             self._own.send_command(member.task.lane, "kill")  # it has closed its link, and would not get any more cells
             self._has_ended(member)
         why = self._how_it_ended(member)
         publisher.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
         with self._changed:
-            member.link, member.ended = None, True
+            status = self._own.shared_state.status(member.number)
+            member.link, member.ended = None, status == ProcessStatus.ended or not self._is_replaced(member)
             member.unsent.clear()
-            if member.done < self._cell and member in self._runners():
+            waits = member.waiting_cell and not member.ended
+            if member.done < self._cell and not waits and member in self._runners():
                 member.failure = TaskFailure(member.task, "WorkerEnded", why)
             self._changed.notify_all()
 
     def _has_ended(self, member: _PeerProcess) -> bool:
-        """Whether PID 1 reports soon that it has ended."""
+        """Whether PID 1 reports soon that it has ended, or has replaced it."""
         end = time.monotonic() + _ENDED_S
-        while self._own.shared_state.status(member.number) != ProcessStatus.ended and time.monotonic() < end:
+        while not (ended := self._is_over(member)) and time.monotonic() < end:
             time.sleep(0.005)
-        return self._own.shared_state.status(member.number) == ProcessStatus.ended
+        return ended
+
+    def _is_over(self, member: _PeerProcess) -> bool:
+        return self._own.shared_state.status(member.number) == ProcessStatus.ended or self._is_replaced(member)
+
+    def _is_replaced(self, member: _PeerProcess) -> bool:
+        """Whether PID 1 has started a successor, or is just starting it: ``link`` leads to a process that is gone."""
+        later = self._own.shared_state.starts(member.number) - member.start
+        return 0 < later < _MOST_STARTS  # anything else was written by the program
 
     def _how_it_ended(self, member: _PeerProcess) -> str:
         status = self._own.shared_state.exit_status(member.number)

@@ -89,7 +89,6 @@ class _LinkSession(Session):  # type: ignore[misc]
     """Acts as IPython's connection to its clients."""
 
     def send_through(self, link: _Link) -> None:
-        """Send every message through ``link``."""
         self._to = link
 
     def send(

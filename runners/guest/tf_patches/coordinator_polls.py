@@ -12,7 +12,7 @@ subject = Subject(
     when="ps",
     because="a program that polls looks busy, though it waits for a worker that is paused or gone",
     since="TensorFlow 2.21",
-    test="tests/functional/runner/test_cluster_training.py"
+    test="tests/long/runner/test_cluster_training.py"
     "::test_a_worker_paused_after_another_restarts_is_named_and_catches_up",
 )
 

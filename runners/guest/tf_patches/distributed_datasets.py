@@ -38,16 +38,6 @@ lifetime = Subject(
 )
 
 
-def disable_autotune() -> None:
-    """Disable tuning of the per-device data sets in this process. Call before one is created; runs no op."""
-    tuning.apply()
-
-
-def keep_alive_while_iterated() -> None:
-    """Keep distributed data sets alive in this process while something reads them. Runs no op."""
-    lifetime.apply()
-
-
 @tuning.patch("tensorflow.python.data.ops.multi_device_iterator_ops:_create_device_dataset", used_by=(_ITERATOR,))
 def _untuned(original: Any, *args: Any, **kwargs: Any) -> Any:
     options = tf.data.Options()

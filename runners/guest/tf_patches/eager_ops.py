@@ -26,8 +26,3 @@ subject = Subject(
 )
 def _never(original: Any, options: Any, _: bool) -> None:
     original(options, False)
-
-
-def run_ops_directly() -> None:
-    """Run ops directly in this process and its children. Call before any op runs."""
-    subject.apply()

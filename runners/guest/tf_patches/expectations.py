@@ -80,9 +80,10 @@ def find(target: str) -> tuple[Any, str, Any]:
 
 def _check_parameters(found: Any, expected: str) -> None:
     try:
-        names = [_written(parameter) for parameter in inspect.signature(_function(found)).parameters.values()]
+        parameters = inspect.signature(_function(found)).parameters.values()
     except (TypeError, ValueError):  # it is no longer a function, or one in C without a signature
         raise Moved(f"its parameters cannot be read, and should be {expected}") from None
+    names = [str(each.replace(default=each.empty, annotation=each.empty)) for each in parameters]
     wanted = [word.strip() for word in expected.strip("()").split(",") if word.strip()]
     if names != wanted and not (wanted[-1:] == ["..."] and names[: len(wanted) - 1] == wanted[:-1]):
         raise Moved(f"it takes ({', '.join(names)}) instead of {expected}")
@@ -91,10 +92,6 @@ def _check_parameters(found: Any, expected: str) -> None:
 def _function(found: Any) -> Any:
     """The function behind a property, a class method or a static method."""
     return found.fget if isinstance(found, property) else getattr(found, "__func__", found)
-
-
-def _written(parameter: inspect.Parameter) -> str:
-    return str(parameter.replace(default=parameter.empty, annotation=parameter.empty))
 
 
 def _check_attribute(owner: Any, name: str) -> None:

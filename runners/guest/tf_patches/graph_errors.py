@@ -14,7 +14,7 @@ subject = Subject(
     when="every process",
     because="frames of the kernel, which called the learner's cell, come before the learner's own",
     since="TensorFlow 2.21",
-    test="tests/functional/runner/test_cluster_training.py"
+    test="tests/long/runner/test_cluster_training.py"
     "::test_the_error_of_a_scheduled_function_shows_only_the_learners_lines",
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from runners.guest.tf_patches.registry import Subject
 
-_TESTS = "tests/functional/runner/test_keras2.py::"
+_TESTS = "tests/long/runner/test_keras2.py::"
 _TF_KERAS = "tf_keras.api._v2.keras"
 """The package behind ``tf.keras``."""
 _RATE = "learning_rate"

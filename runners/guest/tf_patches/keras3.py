@@ -22,13 +22,8 @@ subject = Subject(
     because="variables that are made within a replica's graph fail: You must feed a value for placeholder tensor",
     since="Keras 3.15",
     upstream="keras-team/keras#23085",
-    test="tests/functional/runner/test_keras3.py::test_tensorflows_custom_training_tutorial_trains_as_on_one_device",
+    test="tests/long/runner/test_keras3.py::test_tensorflows_custom_training_tutorial_trains_as_on_one_device",
 )
-
-
-def install() -> None:
-    """Create Keras's variables outside the graph under a strategy. Call once in a process; runs no op."""
-    subject.apply()
 
 
 @subject.patch(

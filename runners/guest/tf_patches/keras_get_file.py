@@ -83,7 +83,6 @@ class FileIndex:
         return self._files.get(url)
 
     def real(self, data_set: DataSet) -> bool:
-        """Whether the real data set is served."""
         return self._cache.present(data_set)
 
     def refusal(self, url: str) -> DataSetError:

@@ -32,11 +32,6 @@ subject = Subject(
 )
 
 
-def watch() -> None:
-    """Watch each Keras that this process has imported or will import."""
-    subject.apply()
-
-
 @subject.patch(
     "keras.src.callbacks.callback_list:CallbackList.__init__",
     relies_on=("(self, callbacks, ...)", ".callbacks", ".params", ".model"),
@@ -232,11 +227,9 @@ class TrainingCallback:
         """The model's steps in this run before this ``fit``."""
 
     def set_params(self, params: Mapping[str, Any] | None) -> None:
-        """Keras calls this."""
         self.params = params or {}
 
     def set_model(self, model: Any) -> None:
-        """Keras calls this."""
         self.model = model
         self._trained = _course_of(model)
 
@@ -318,7 +311,6 @@ class TrainingCallback:
 
     @_quiet
     def on_test_begin(self, logs: Any = None) -> None:
-        """See on_train_begin."""
         self._begin_alone("evaluate")
 
     @_quiet
@@ -336,7 +328,6 @@ class TrainingCallback:
 
     @_quiet
     def on_predict_begin(self, logs: Any = None) -> None:
-        """See on_train_begin."""
         self._begin_alone("predict")
 
     @_quiet
@@ -346,7 +337,6 @@ class TrainingCallback:
 
     @_quiet
     def on_predict_end(self, logs: Any = None) -> None:
-        """See on_train_end."""
         if not self._training:
             self._end_alone()
 

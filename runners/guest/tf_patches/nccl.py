@@ -31,11 +31,6 @@ subject = Subject(
 )
 
 
-def replace_nccl() -> None:
-    """Replace NCCL in this process. Runs no op."""
-    subject.apply()
-
-
 @subject.patch(
     "tensorflow.python.ops.nccl_ops:all_sum",
     relies_on=("(tensors)",),

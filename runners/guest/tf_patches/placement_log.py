@@ -26,11 +26,6 @@ subject = Subject(
 _enabled = False
 
 
-def enable_placement_log() -> None:
-    """Print placements once a program asks for them. Safe in a zygote, because nothing happens before that."""
-    subject.apply()
-
-
 @subject.patch("tensorflow:debugging.set_log_device_placement", relies_on=("(enabled)",))
 def _print_placements(original: Any, enabled: bool) -> None:
     global _enabled

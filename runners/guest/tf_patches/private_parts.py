@@ -41,7 +41,7 @@ visualizations = Subject(
 )
 visualizations.needs(
     "tensorflow.python.distribute.sharded_variable:ShardedVariableMixin.variables",
-    test=f"{_TESTS}test_cluster_training.py::test_each_part_of_a_variable_on_servers_is_named_and_where_it_lives",
+    test="tests/long/runner/test_cluster_training.py::test_each_part_of_a_variable_on_servers_is_named_and_where_it_lives",
 )
 for _class in ("PerReplica", "DistributedDelegate"):
     visualizations.needs(f"tensorflow.python.distribute.values:{_class}.values")

@@ -197,7 +197,6 @@ class Patch:
 
     @property
     def module(self) -> str:
-        """The module of the target."""
         return self.target.partition(":")[0]
 
     @property

@@ -19,7 +19,7 @@ subject = Subject(
     when="workers",
     because="it never returns and ignores interrupts, so the cell would never end",
     since="TensorFlow 2.21",
-    test="tests/functional/runner/test_cluster_training.py"
+    test="tests/long/runner/test_cluster_training.py"
     "::test_a_worker_that_joins_its_server_serves_until_nobody_else_computes",
 )
 

@@ -21,11 +21,6 @@ subject = Subject(
 )
 
 
-def tag_replicas() -> None:
-    """Call once, in the zygote: runs no op."""
-    subject.apply()
-
-
 @subject.patch(
     "tensorflow.python.ops.gen_logging_ops:print_v2",
     relies_on=("(input, output_stream, end, name)",),

@@ -144,12 +144,10 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
 
     @property
     def num_replicas_per_host(self) -> int:
-        """The number of all replicas."""
         return len(self._devices)
 
     @property
     def tpu_hardware_feature(self) -> Any:
-        """The features of the hardware."""
         return tpu_hardware_feature.HardwareFeature(self._tpu_cluster_resolver.tpu_hardware_feature)
 
 
@@ -170,11 +168,6 @@ def inlined(function: Any) -> Any:
         return function
     python = function.python_function
     return autograph_util.py_func_from_autograph(python) if function._autograph else python
-
-
-def replace_tpu_strategy() -> None:
-    """Give TensorFlow's TPU strategies this implementation. Runs no op."""
-    subject.apply()
 
 
 subject.needs(f"{_MIRRORED}__init__", relies_on=("(self, container_strategy, devices, cross_device_ops)", "._devices"))

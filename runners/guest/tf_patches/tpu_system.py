@@ -48,8 +48,8 @@ def simulate(count: int) -> None:
     cpus = tf_config.list_physical_devices("CPU")
     tf_config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * count)
     subject.apply(_System(count))
-    tpu_strategy.replace_tpu_strategy()
-    distributed_datasets.disable_autotune()
+    tpu_strategy.subject.apply()
+    distributed_datasets.tuning.apply()
 
 
 def cpu_stand_in(device: Any, cores: int) -> Any:

@@ -1,0 +1,224 @@
+"""How a submission is written: what its results are made of, and whether it leaves alone what it is judged with.
+
+Both read names only and follow no values, so they accept any honest way to write a solution, and code that contains the
+solution without needing it, too. Combine them with a check of behavior.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from runners.checks.compare import CheckFailed
+from runners.checks.work import Work
+from runners.wire import check_messages as messages
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_BACK_DOORS = frozenset(
+    {
+        *("eval", "exec", "globals", "locals", "vars", "setattr", "delattr", "builtins", "__builtins__"),
+        *("get_ipython", "IPython", "InteractiveShell", "user_ns", "__main__", "modules", "importlib", "mock"),
+        *("op", "get_default_graph"),  # lead from a replica's share to the whole batch
+        *("f_globals", "f_locals", "currentframe", "_getframe", "get_referrers", "get_objects"),
+        *("__closure__", "__code__", "__defaults__", "__dict__", "__getattribute__", "__globals__", "__import__"),
+        *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller"),
+    }
+)
+"""Names with which code can change variables unseen. A hurdle and not a wall: whoever looks long enough finds more."""
+
+
+def names_behind(work: Work, function: str) -> frozenset[str]:
+    """The names that what ``function`` returns depends on: functions, given variables, attributes such as ``cache``.
+
+    Followed are assignments, loops, ``with``, calls of methods that may change a variable, helper functions, and
+    imports under another name. Variables and parameters that the submission names itself are not among them, nor is
+    what a result does not depend on. Empty if there is no such function.
+
+    Args:
+        work: the submission.
+        function: the name of a function that it defines.
+    """
+    sources, own = _sources(work.tree), _own_variables(work.tree)
+    waiting = [result for definition in sources.pop(function, []) for result in _results(definition)]
+    followed: set[str] = set()
+    found: set[str] = set()
+    while waiting:
+        names, attributes = _mentioned(waiting.pop())
+        found |= attributes | names - own
+        for name in (names | attributes) - followed:
+            followed.add(name)
+            waiting += sources.get(name, [])
+    return frozenset(found)
+
+
+def untouched(work: Work, *given: str) -> None:
+    """Fail if the submission replaces or changes what the lesson gives it and the check relies on.
+
+    It may call what is given, pass it on, and use the same name for variables within its functions. It may not set
+    attributes of anything but variables of its own, such as those of ``tf``.
+
+    Args:
+        work: the submission.
+        given: names of functions and variables that a needed cell defines.
+    """
+    tables = list(_scopes(symtable.symtable(ast.unparse(work.tree), "submission", "exec")))
+    read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_read(table, symbol)}
+    back_doors = (read - {"getattr"}).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
+    if back_doors:
+        name = min(back_doors)
+        magic = name == "get_ipython" and name not in work.source
+        raise CheckFailed(messages.BACK_DOOR, {"name": "%" if magic else name})
+    bound = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_bound(table, symbol)}
+    if changed := bound.union(*map(_changed, ast.walk(work.tree))) & set(given):
+        raise CheckFailed(messages.GIVEN, {"name": min(changed)})
+    if patched := set().union(*map(_patched, ast.walk(work.tree))) - _own_variables(work.tree):
+        raise CheckFailed(messages.GIVEN, {"name": min(patched)})
+
+
+def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    yield table
+    for child in table.get_children():
+        yield from _scopes(child)
+
+
+def _is_global_read(table: symtable.SymbolTable, symbol: symtable.Symbol) -> bool:
+    return symbol.is_referenced() and (table.get_type() == "module" or symbol.is_global())
+
+
+def _is_global_bound(table: symtable.SymbolTable, symbol: symtable.Symbol) -> bool:
+    binds = symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+    return binds and (table.get_type() == "module" or symbol.is_declared_global())
+
+
+def _reached(node: ast.AST) -> set[str]:
+    """The attributes that a node reads, the names that it imports, and those that it asks for as text."""
+    match node:
+        case ast.Attribute(attr=name):
+            return {name}
+        case ast.ImportFrom(module=str(path), names=aliases):
+            return {*path.split("."), *(alias.name for alias in aliases)}
+        case ast.Import(names=aliases):
+            return {part for alias in aliases for part in alias.name.split(".")}
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return {name}
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
+            return {name}
+        case ast.Call(func=ast.Name(id="getattr" as name)):
+            return {name}
+    return set()
+
+
+def _changed(node: ast.AST) -> set[str]:
+    """The objects whose attributes or items a node may change, and those attributes and items."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name)):
+            return {name}
+        case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
+            return {name}
+        case ast.Subscript(value=ast.Name(id=name), slice=index, ctx=ast.Store() | ast.Del()):
+            return {name, *(str(part.value) for part in ast.walk(index) if isinstance(part, ast.Constant))}
+    return set()
+
+
+def _patched(node: ast.AST) -> set[str]:
+    """The variables of whose attributes a node sets one."""
+    return set(_roots(node)) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) else set()
+
+
+def _sources(tree: ast.AST) -> defaultdict[str, list[ast.AST]]:
+    """For each name, the parts of the code that give it its value."""
+    sources: defaultdict[str, list[ast.AST]] = defaultdict(list)
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                name = alias.asname or alias.name.split(".")[0]
+                imported.add(name)
+                sources[name].append(alias)
+        for target, value in _bindings(node):
+            for name in _roots(target):
+                sources[name].append(value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            for name in _roots(node.func):
+                if name in sources and name not in imported:  # it may change the variable it is called on
+                    sources[name].append(node)
+    return sources
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield ast.Name(node.name), node
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value):
+            yield target, value
+        case ast.NamedExpr(target=target, value=value):
+            yield target, value
+        case ast.For(target=target, iter=iterated) | ast.comprehension(target=target, iter=iterated):
+            yield target, iterated
+        case ast.withitem(optional_vars=ast.expr() as target, context_expr=entered):
+            yield target, entered
+
+
+def _own_variables(tree: ast.AST) -> set[str]:
+    """Variables and parameters that the code binds, without functions, classes and imports."""
+    bound = [(target, value) for node in ast.walk(tree) for target, value in _bindings(node)]
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    targets = [target for target, value in bound if not isinstance(value, definitions)]
+    names = {part.id for target in targets for part in ast.walk(target) if _is_bound(part)}
+    return names | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _roots(target: ast.AST) -> Iterator[str]:
+    """The variables that an assignment to ``target`` changes: ``a`` of ``a``, of ``a.b[c]``, and of ``(a, b)``."""
+    match target:
+        case ast.Name(id=name):
+            yield name
+        case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Starred(value=inner):
+            yield from _roots(inner)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _roots(part)
+
+
+def _results(definition: ast.AST) -> Iterator[ast.AST]:
+    """What a function returns or yields; anything else is its own result."""
+    if isinstance(definition, ast.Lambda):
+        yield definition.body
+    elif isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        for node in _own_nodes(definition):
+            if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and node.value:
+                yield node.value
+    else:
+        yield definition
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions within it."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            yield from _own_nodes(node)
+
+
+def _mentioned(part: ast.AST) -> tuple[set[str], set[str]]:
+    """The variables that a part of the code reads, and the attributes and imported names."""
+    names, attributes = set(), set()
+    for node in ast.walk(part):
+        match node:
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.Attribute(attr=name):
+                attributes.add(name)
+            case ast.alias(name=path):
+                attributes |= set(path.split("."))
+    return names, attributes

@@ -1,0 +1,146 @@
+"""How a supervisor that root has started gives up root, before it reads anything that a learner has written.
+
+It enters a user namespace that holds only its own users: itself, the zygotes' user, and one for each session. There it
+is still root: it can become these users, kill what runs as them, and read their processes in ``/proc``. For the rest of
+the machine it is the user ``LOCKSTEP_SERVICE_UID``, without capabilities, and sees only the folders that it needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from runners.config.settings import RunnerSettings
+from runners.datasets.background_prepare import make_folder
+from runners.sandbox import cgroups, linux
+from runners.sandbox.policy import python_folders
+from runners.sandbox.user_pool import claim_users, service_users
+from runners.supervisor.capacity import available_resources, session_capacity
+
+log = structlog.get_logger()
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_STAGE = Path("/mnt")
+
+
+def is_root_of_the_machine() -> bool:
+    """Whether this process is root, and not only in a user namespace."""
+    return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
+
+
+def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
+    """Start this program anew in its own place, without root. Returns only if the machine does not allow that.
+
+    Args:
+        settings: the runner's settings.
+        bound: descriptors of the supervisor's socket and its lock.
+
+    Raises:
+        NoUserRange: its users belong to somebody else.
+        PermissionError: its user may not read Lockstep.
+    """
+    seats = session_capacity(settings, available_resources())
+    settings = claim_users(settings.model_copy(update={"max_sessions": seats.count}))
+    users = service_users(settings)
+    mapping = f"0 {users[0]} 1\n{users[1]} {users[1]} {len(users) - 1}\n"
+    if number := linux.run_in_child(lambda: linux.enter_user_namespace(mapping)):
+        log.warning("the supervisor keeps root", error=f"no namespace for its users: {os.strerror(number)}")
+        return
+    os.umask(0o022)  # of the folders that are made here, some are for sandboxes, too
+    datasets = (settings.data_dir / "datasets").absolute()
+    make_folder(datasets)
+    with contextlib.suppress(OSError):  # a read-only disk: it is the same for everybody
+        for path in (datasets, *datasets.rglob("*")):
+            os.chown(path, users[0], users[0], follow_symlinks=False)
+    groups = cgroups.delegate(users[0])
+    _clean_up_after_this_process(groups)
+    cgroups.enter(groups)
+    needed = [*map(Path, python_folders()), _PACKAGE.parent, datasets]
+    _cover_closed_folders([folder for folder in needed if folder.is_dir()])
+    linux.enter_user_namespace(mapping)
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    for file in (_PACKAGE / "__init__.py", Path(sys.executable)):
+        if not os.access(file, os.R_OK):
+            raise PermissionError(f"the runner's user {users[0]} cannot read {file}: every user must be able to")
+    linux.no_new_privileges()
+    for descriptor in bound:
+        os.set_inheritable(descriptor, True)
+    os.chdir("/")
+    os.environ["LOCKSTEP_DATA_DIR"] = str(datasets.parent)
+    if not os.access(tempfile.gettempdir(), os.W_OK):
+        os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - the supervisor makes private folders there
+    prepared = map(str, (*bound, users[0]))
+    os.execv(sys.executable, [*sys.orig_argv, "--prepared", *prepared])  # noqa: S606 - there is no shell
+
+
+_CLEAN_UP = """
+trap '' INT TERM HUP
+remove_stale_folders() { # as runners.jupyter.private_folder does
+  for folder in "${TMPDIR:-/tmp}"/lockstep-jupyter-*; do
+    if [ -O "$folder" ]; then flock --nonblock "$folder" rm -rf "$folder"; fi
+  done
+}
+while kill -0 "$1"; do
+  sleep 1
+  remove_stale_folders
+done
+shift
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  find "$@" -depth -type d -exec rmdir {} ';' 2>/dev/null
+  find "$@" 2>/dev/null | grep -q . || exit 0
+  sleep 0.3
+done
+"""
+
+
+def _clean_up_after_this_process(folders: Sequence[Path]) -> None:
+    """Remove what only root can: folders of killed Jupyter processes of root, and in the end this process's cgroups.
+
+    It is done by a shell that keeps root and reads nothing but its arguments.
+    """
+    command = ["sh", "-c", _CLEAN_UP, "lockstep-clean-up", str(os.getpid()), *map(str, folders)]
+    if folders:
+        subprocess.Popen(
+            command,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _cover_closed_folders(needed: Sequence[Path]) -> None:
+    """Let every user enter the needed folders, and no others below a folder that only root may enter.
+
+    In a mount namespace of its own, such a folder becomes an empty one with the needed folders in it.
+    """
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    linux.mount("none", str(_STAGE), "tmpfs", 0)
+    for number, folder in enumerate(needed):
+        (_STAGE / str(number)).mkdir()
+        linux.mount(str(folder), str(_STAGE / str(number)), None, linux.MS_BIND | linux.MS_REC)
+    covered: list[Path] = []
+    for folder in sorted(needed):  # a needed one may hold a closed one that holds a needed one: a clone and its data
+        if at := _closed_at(folder):
+            linux.mount("none", str(at), "tmpfs", 0, "mode=755")
+            covered.append(at)
+        if any(folder.is_relative_to(at) for at in covered):
+            folder.mkdir(parents=True, exist_ok=True)
+            stage = _STAGE / str(needed.index(folder))
+            linux.mount(str(stage), str(folder), None, linux.MS_BIND | linux.MS_REC)
+
+
+def _closed_at(folder: Path) -> Path | None:
+    """The outermost folder on the path that other users may not enter."""
+    return next((at for at in reversed(folder.parents) if not at.stat().st_mode & 0o001), None)
