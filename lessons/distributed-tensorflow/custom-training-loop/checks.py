@@ -6,43 +6,48 @@ import ast
 
 import numpy as np
 
-from runners.checks import Work, check, close, fail
+from runners.checks import Work, check, close, fail, untouched
+
+RATE = 0.5
+"""Of ``sgd`` in the lesson."""
 
 
-def softmax_regression(features, labels, batch_size, rate, divisor):
-    """Train as the exercise does, in NumPy; ``divisor`` gives what one replica divides its losses by."""
-    kernel = np.zeros((features.shape[1], 3))
-    bias = np.zeros(3)
+def softmax_regression(features, labels, batch_size, divisor, replicas=(0, 1)):
+    """Train as the exercise does, in NumPy: the losses of the steps, and the weights after them.
+
+    ``divisor`` gives what one replica divides its losses by, ``replicas`` those whose gradients count.
+    """
+    kernel, bias = np.zeros((features.shape[1], 3)), np.zeros(3)
+    losses = []
     for start in range(0, len(labels), batch_size):
-        kernel_step, bias_step = np.zeros_like(kernel), np.zeros_like(bias)
-        batch = np.arange(start, min(start + batch_size, len(labels)))
-        for share in np.split(batch, [-(-len(batch) // 2)]):
-            if not len(share):
-                continue
+        kernel_step, bias_step, loss = np.zeros_like(kernel), np.zeros_like(bias), 0.0
+        for replica in replicas:
+            share = slice(start + replica, start + batch_size, 2)
             logits = features[share] @ kernel + bias
             odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-            slopes = odds / odds.sum(axis=1, keepdims=True) - np.eye(3)[labels[share]]
-            kernel_step += features[share].T @ slopes / divisor(len(share))
-            bias_step += slopes.sum(axis=0) / divisor(len(share))
-        kernel -= rate * kernel_step
-        bias -= rate * bias_step
-    return [kernel, bias]
+            odds /= odds.sum(axis=1, keepdims=True)
+            slopes = (odds - np.eye(3)[labels[share]]) / divisor(len(odds))
+            kernel_step += features[share].T @ slopes
+            bias_step += slopes.sum(axis=0)
+            loss -= np.log(odds[np.arange(len(odds)), labels[share]]).sum() / divisor(len(odds))
+        kernel -= RATE * kernel_step
+        bias -= RATE * bias_step
+        losses.append(loss)
+    return losses, [kernel, bias]
 
 
-def hidden_examples(work: Work) -> None:
+def hidden_examples(work: Work) -> tuple[np.ndarray, np.ndarray, int]:
+    untouched(work, "train_one_epoch")
     batch_size = int(work.rng.integers(4, 8))
     count = 2 * batch_size + int(work.rng.integers(2, batch_size))
-    features = work.rng.normal(size=(count, int(work.rng.integers(2, 5)))).astype("float32")
-    labels = work.rng.integers(0, 3, size=count).astype("int32")
-    return features, labels, batch_size, float(work.rng.uniform(0.2, 0.6))
+    features = work.rng.normal(size=(count, 2)).astype("float32")
+    return features, work.rng.integers(0, 3, size=count).astype("int32"), batch_size
 
 
-def trained(work: Work, examples: tuple) -> tuple[object, object]:
-    """The losses and the weights of one epoch."""
-    result = work.call("train_one_epoch", *examples)
-    if not isinstance(result, (list, tuple)) or len(result) != 2:
-        fail("train_one_epoch has to return two things: the losses and the weights.")
-    return result[0], result[1]
+def trained(work: Work, examples: tuple, *, alone: bool = False) -> tuple[list, list, list]:
+    """The losses and the weights of one epoch, and the weights that replica 0 reaches alone."""
+    graph = work.graph("train_one_epoch", *examples, alone=alone)
+    return graph.result[:-2], graph.result[-2:], (graph.alone or [])[-2:]
 
 
 @check(
@@ -51,31 +56,43 @@ def trained(work: Work, examples: tuple) -> tuple[object, object]:
     xp=15,
     hints=[
         "`optimizer.apply` adds up the gradients of the replicas. By what must each loss be divided?",
-        "The gradients come from `tape.gradient(loss, layer.trainable_variables)`, after the `with` block.",
+        "The gradients come from `tape.gradient(loss, classifier.trainable_variables)`, after the `with` block.",
     ],
 )
 def same_weights(work: Work) -> None:
     examples = hidden_examples(work)
     batch_size = examples[2]
-    _, weights = trained(work, examples)
-    _, want = work.reference("train_one_epoch", *examples, topology="cpu")
+    _, weights, alone = trained(work, examples, alone=True)
+
+    def weights_with(divisor, **replicas):
+        return softmax_regression(*examples, divisor, **replicas)[1]
+
+    want = weights_with(lambda share: batch_size)
+    halves = weights_with(lambda share: 2 * batch_size)
     close(
         weights,
         want,
+        atol=1e-5,
         mistakes={
             "The weights have not changed: apply the gradients.": [np.zeros_like(weight) for weight in want],
-            "Each replica divides by the size of its own share, so each step is too long.": softmax_regression(
-                *examples, divisor=lambda share: share
+            "Each replica divides by the size of its own share, so each step is too long.": weights_with(
+                lambda share: share
             ),
-            "Each share counts the same, however many examples it has.": softmax_regression(
-                *examples, divisor=lambda share: 2 * share
-            ),
-            "The losses are added up, but not divided by batch_size.": softmax_regression(
-                *examples, divisor=lambda share: 1
-            ),
-            "The losses are divided twice: by batch_size and by the number of replicas.": softmax_regression(
-                *examples, divisor=lambda share: 2 * batch_size
-            ),
+            "Each share counts the same, however many examples it has.": weights_with(lambda share: 2 * share),
+            "The losses are added up, but not divided by batch_size.": weights_with(lambda share: 1),
+            "The losses are divided twice: by batch_size and by the number of replicas.": halves,
+        },
+    )
+    averaged = weights_with(lambda share: 2 * batch_size, replicas=[0])  # by a step that adds up once more
+    if all(np.allclose(*pair, atol=1e-5) for pair in zip(alone, averaged, strict=True)):
+        return
+    close(
+        alone,
+        weights_with(lambda share: batch_size, replicas=[0]),
+        atol=1e-5,
+        mistakes={
+            "The weights do not depend on what the replicas exchange.": want,
+            "A replica contributes more than the gradient of its own share.": halves,
         },
     )
 
@@ -88,10 +105,10 @@ def same_weights(work: Work) -> None:
 )
 def one_loss(work: Work) -> None:
     examples = hidden_examples(work)
-    losses, _ = trained(work, examples)
-    want, _ = work.reference("train_one_epoch", *examples, topology="cpu")
+    losses, _, _ = trained(work, examples)
+    want, _ = softmax_regression(*examples, lambda share: examples[2])
     first = -(-examples[2] // 2) / examples[2]
-    if not isinstance(losses, (list, np.ndarray)) or len(losses) != len(want):
+    if any(np.shape(loss) != () for loss in losses) or len(losses) != len(want):
         fail("There has to be one loss for each of the {count} batches.", count=len(want))
     close(
         losses[:1],
@@ -105,49 +122,67 @@ def one_loss(work: Work) -> None:
     close(losses, want)
 
 
-def momentum_steps(features, targets, rate, steps, cut, keeps_weights):
-    """Train as the exercise does, in NumPy, with a momentum that is lost after step ``cut``."""
+def momentum_steps(features, targets, rate, steps, weights=None, speed=None):
+    """Train as the exercise does, in NumPy: the weights (the last one is the bias) and the momentum."""
     inputs = np.hstack([features, np.ones((len(features), 1))])
-    weights = np.zeros(inputs.shape[1])
-    speed = np.zeros_like(weights)
-    for step in range(steps):
-        if step == cut:
-            speed = np.zeros_like(weights)
-            weights = weights if keeps_weights else np.zeros_like(weights)
+    weights = np.zeros(inputs.shape[1]) if weights is None else weights
+    speed = np.zeros_like(weights) if speed is None else speed
+    for _ in range(steps):
         slope = 2 * inputs.T @ (inputs @ weights - targets) / len(targets)
         speed = 0.9 * speed - rate * slope
         weights = weights + speed
+    return weights, speed
+
+
+def as_layer(weights):
     return [weights[:-1, None], weights[-1:]]
 
 
 @check(
     "continue-training",
     "A break changes nothing",
-    xp=20,
+    xp=25,
     hints=["Which object remembers the momentum?", "Give both objects to `tf.train.Checkpoint`, before and after."],
 )
 def nothing_changes(work: Work) -> None:
-    count = int(work.rng.integers(6, 12))
-    features = work.rng.normal(size=(count, int(work.rng.integers(2, 4)))).astype("float32")
-    targets = work.rng.normal(size=count).astype("float32")
-    rate, steps = float(work.rng.uniform(0.02, 0.06)), int(work.rng.integers(6, 10))
-    cut = int(work.rng.integers(2, steps - 2))
+    rng = work.rng
+    count, width = int(rng.integers(6, 12)), int(rng.integers(2, 4))
+    rate, cut, rest = float(rng.uniform(0.02, 0.06)), int(rng.integers(4, 7)), int(rng.integers(4, 7))
+    folders = [f"state-{number}" for number in rng.choice(10**9, size=3, replace=False)]
+    trainings = [
+        (rng.normal(size=(count, width)).astype("float32"), rng.normal(size=count).astype("float32"), rate)
+        for _ in range(3)
+    ]
+    first, second, later = trainings
+    for folder, training in zip(folders, (first, second), strict=False):
+        got = work.call("begin", folder, *training, cut)
+        close(got, as_layer(momentum_steps(*training, cut)[0]), atol=1e-5)
+        if work.call("tf.io.gfile.exists", folder) is not True:
+            fail("`begin` has saved nothing in `folder`.")
+    # The two folders change places: what a program remembers otherwise belongs to the other training.
+    for old, new in ((0, 2), (1, 0), (2, 1)):
+        work.call("tf.io.gfile.rename", folders[old], folders[new])
+
+    weights, speed = momentum_steps(*second, cut)
+
+    def resumed(*state):
+        return as_layer(momentum_steps(*later, rest, *state)[0])
+
     close(
-        work.call("train_in_two", features, targets, rate, steps, cut),
-        work.reference("train_in_two", features, targets, rate, steps, 0, topology="cpu"),
+        work.call("go_on", folders[0], *later, rest),
+        resumed(weights, speed),
+        atol=1e-5,
         mistakes={
-            "The training begins from the first weights again: restore the checkpoint.": momentum_steps(
-                features, targets, rate, steps, cut, keeps_weights=False
+            "The training begins from the first weights again: restore the checkpoint.": resumed(),
+            "The weights come back, but the optimizer has forgotten its momentum.": resumed(weights),
+            "The state was kept in memory, where the end of a program erases it: restore it from `folder`.": resumed(
+                *momentum_steps(*first, cut)
             ),
-            "The weights come back, but the optimizer has forgotten its momentum.": momentum_steps(
-                features, targets, rate, steps, cut, keeps_weights=True
+            "This takes all steps again, and with other examples than before: restore the state instead.": as_layer(
+                momentum_steps(*later, cut + rest)[0]
             ),
         },
     )
-
-
-@check("continue-training", "The state goes through a checkpoint", xp=5)
-def through_a_checkpoint(work: Work) -> None:
     used = {node.attr for node in ast.walk(work.tree) if isinstance(node, ast.Attribute)}
-    if not (used & {"Checkpoint", "CheckpointManager"} and used & {"restore", "restore_or_initialize", "read"}):
+    if not used & {"Checkpoint", "CheckpointManager"}:
         fail("Save the state with a tf.train.Checkpoint, and restore it from there.")

@@ -6,16 +6,17 @@ from itertools import zip_longest
 
 import numpy as np
 
-from runners.checks import Work, check, equal, fail
+from runners.checks import Work, check, equal, fail, names_behind, untouched
 
 
 def run_hidden_epochs(work: Work) -> tuple[np.ndarray, int, list[list[np.ndarray]], object]:
     """Hidden numbers, the batch size, the batches of three epochs, and how often ``expensive`` was called."""
+    untouched(work, "run_epochs", "counted", "calls")
     numbers = work.rng.choice(10_000, size=int(work.rng.integers(40, 90)), replace=False)
     size = int(work.rng.integers(5, 9))
     result = work.call("run_epochs", numbers, size, 3)
     if not isinstance(result, (list, tuple)) or len(result) != 2:
-        fail("run_epochs has to return two things: the batches and the calls.")
+        fail("run_epochs has to return two things: the batches and the number of calls.")
     epochs, calls = result
     if not isinstance(epochs, (list, tuple)) or len(epochs) != 3:
         fail("run_epochs has to return the batches of each epoch.")
@@ -27,7 +28,7 @@ def run_hidden_epochs(work: Work) -> tuple[np.ndarray, int, list[list[np.ndarray
             or not np.isfinite(batch).all()
             for batch in batches
         ):
-            fail("Each epoch has to be a list of batches, and each batch an array of numbers.")
+            fail("The data set has to consist of batches, each a one-dimensional tensor of numbers.")
     return numbers, size, [list(batches) for batches in epochs], calls
 
 
@@ -52,19 +53,21 @@ def complete(work: Work) -> None:
     "order-the-steps",
     "`expensive` is called once for each number",
     xp=10,
-    hints=["What is kept by a cache does not run again. What has to come before it?"],
+    hints=["The steps before a cache run once, those after it in every epoch. What belongs before it?"],
 )
 def called_once(work: Work) -> None:
     numbers, size, epochs, calls = run_hidden_epochs(work)
     if any(sorted(whole(batches)) != sorted(int(number) for number in numbers) for batches in epochs):
-        fail("The epochs do not have all numbers.")
+        fail("Not every epoch has all the numbers.")
+    if "cache" not in names_behind(work, "pipeline"):
+        fail("The data set that pipeline returns has no cache.")
     equal(
         calls,
         len(numbers),
         mistakes={
             "It is called again in every epoch.": 3 * len(numbers),
             "It is called again for every batch of every epoch.": 3 * -(-len(numbers) // size),
-            "It is called for whole batches: then the members of a batch are fixed before the cache.": -(
+            "It is called for whole batches: the cache then keeps the batches, and their members never change.": -(
                 -len(numbers) // size
             ),
         },
@@ -76,15 +79,15 @@ def called_once(work: Work) -> None:
     "Chance is new in each epoch",
     xp=10,
     hints=[
-        "A cache keeps what is random just as it keeps everything else.",
-        "How large must the buffer of a shuffle be?",
+        "A cache keeps random results, too.",
+        "How large does the buffer of a shuffle have to be?",
     ],
 )
 def random_again(work: Work) -> None:
     numbers, _, epochs, _ = run_hidden_epochs(work)
     values = [np.concatenate(batches or [np.zeros(0)]) for batches in epochs]
     if any(len(value) != len(numbers) for value in values):
-        fail("The epochs do not have all numbers.")
+        fail("Not every epoch has all the numbers.")
     orders = [np.floor(value) for value in values]
     added = [dict(zip(np.floor(value), value - np.floor(value), strict=True)) for value in values]
     if all(added[0][number] == added[1].get(number) for number in added[0]):
@@ -93,29 +96,32 @@ def random_again(work: Work) -> None:
         fail("The order is the same in each epoch.")
     members = [{frozenset(np.floor(batch)) for batch in batches} for batches in epochs]
     if members[0] == members[1]:
-        fail("Whole batches are shuffled: their members are the same in each epoch.")
+        fail("Whole batches are shuffled: each batch has the same members in every epoch.")
     position = {number: place for place, number in enumerate(numbers)}
     moved = np.mean([abs(place - position.get(number, place)) for place, number in enumerate(orders[0])])
     if moved < len(numbers) / 8:
-        fail("The numbers hardly leave their places: the buffer of the shuffle is too small for them.")
+        fail("The numbers stay close to where they were: the buffer of the shuffle is too small.")
 
 
 def hidden_files(work: Work) -> tuple[list[list[int]], int]:
-    """Files of different lengths with unique record ids, and a number of workers that does not divide their number."""
+    """Files of two unique records or more, and a number of workers that does not divide that of the files."""
     workers = int(work.rng.integers(2, 5))
     count = workers * int(work.rng.integers(2, 4)) + 1
-    lengths = [int(length) for length in work.rng.integers(1, 9, size=count)]
+    lengths = [int(length) for length in work.rng.integers(2, 9, size=count)]
     ids = [int(number) for number in work.rng.choice(100_000, size=sum(lengths), replace=False)]
     return [[ids.pop() for _ in range(length)] for length in lengths], workers
 
 
 def read_by_all(work: Work, files: list[list[int]], workers: int) -> list[list[int]]:
-    """What each worker reads. A worker is asked in a sandbox of its own: it cannot know what others have read."""
+    """What each worker reads: something, at least, because there are two files for each."""
+    untouched(work, "record_ids")
     shares = []
     for worker in range(workers):
         share = work.call("record_ids", files, workers, worker)
         if not isinstance(share, list) or not all(type(number) is int for number in share):
-            fail("record_ids has to return a list of whole numbers.")
+            fail("records_of has to return a data set of records.")
+        if not share:
+            fail("Worker {worker} of {workers} has nothing to read.", worker=worker, workers=workers)
         shares.append(share)
     return shares
 
@@ -124,7 +130,7 @@ def read_by_all(work: Work, files: list[list[int]], workers: int) -> list[list[i
     "share-the-files",
     "Every record is read once",
     xp=10,
-    hints=["`shard(workers, worker)` keeps every so many elements. Elements of what?"],
+    hints=["`shard(n, i)` keeps every n-th element, beginning with number i. Elements of what?"],
 )
 def each_once(work: Work) -> None:
     files, workers = hidden_files(work)
@@ -132,7 +138,7 @@ def each_once(work: Work) -> None:
     got = [number for share in shares for number in share]
     wanted = {number for file in files for number in file}
     if missing := wanted - set(got):
-        fail("{count} of {all} records are read by nobody.", count=len(missing), all=len(wanted))
+        fail("{count} of {all} records are read by no worker.", count=len(missing), all=len(wanted))
     if len(got) > len(set(got)):
         fail("{count} records are read more than once.", count=len(got) - len(set(got)))
     equal(sorted(got), sorted(wanted))
@@ -142,7 +148,7 @@ def each_once(work: Work) -> None:
     "share-the-files",
     "A file is read by one worker",
     xp=5,
-    hints=["Share out the files before you open them."],
+    hints=["Divide up the files before you open them."],
 )
 def own_files(work: Work) -> None:
     files, workers = hidden_files(work)
@@ -151,16 +157,17 @@ def own_files(work: Work) -> None:
     if max(readers) > 1:
         fail("{count} files are opened by more than one worker.", count=sum(number > 1 for number in readers))
     if min(readers) < 1:
-        fail("{count} files are opened by nobody.", count=sum(number < 1 for number in readers))
-    if not all(shares):
-        fail("A worker has nothing to read, and others have several files.")
+        fail("{count} files are opened by no worker.", count=sum(number < 1 for number in readers))
 
 
 @check(
     "share-the-files",
     "A worker mixes its files",
     xp=10,
-    hints=["`interleave` takes `cycle_length`, the number of files that are open, and `block_length`."],
+    hints=[
+        "`cycle_length` of `interleave` is the number of files that are open at once, and `block_length` how many "
+        "records it takes from one before it goes on to the next."
+    ],
 )
 def mixed(work: Work) -> None:
     files, workers = hidden_files(work)
@@ -172,3 +179,5 @@ def mixed(work: Work) -> None:
             rounds,
             mistakes={"The files are read one after the other.": [number for file in own for number in file]},
         )
+    if not names_behind(work, "records_of") & {"interleave", "choose_from_datasets"}:
+        fail("The records are right, but they were read before the data set began. Mix the files with `interleave`.")

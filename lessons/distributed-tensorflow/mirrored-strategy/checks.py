@@ -1,12 +1,65 @@
-"""Checks of "MirroredStrategy in depth": clipping what was added up, and one all-reduce for several tensors."""
+"""Checks of "MirroredStrategy in depth": statistics and clipping of the whole batch, and one all-reduce for several."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from runners.checks import Work, check, close, equal
+from runners.checks import Graph, PlainData, Work, check, close, equal, fail, untouched
 
 REPLICAS = 4
+
+
+def normalize(share: np.ndarray) -> np.ndarray:
+    return (share - share.mean(axis=0)) / np.sqrt(share.var(axis=0) + 1e-3)
+
+
+def hidden_step(work: Work) -> tuple[np.ndarray, Graph, list[PlainData]]:
+    """A hidden batch whose shares lie far apart, the graph of a step with it, the outputs and the moving means."""
+    untouched(work, "normalize_batch")
+    shares = work.rng.normal(size=(REPLICAS, int(work.rng.integers(3, 7)), 3))
+    batch = (shares + work.rng.uniform(-5, 5, size=(REPLICAS, 1, 3))).astype("float32").reshape(-1, 3)
+    graph = work.graph("normalize_batch", batch, alone=True)
+    return batch, graph, graph.result
+
+
+@check(
+    "whole-statistics",
+    "The outputs are those of one device",
+    xp=5,
+    hints=["Which examples does a layer see on one replica? Look for an argument of `BatchNormalization`."],
+)
+def normalized_alike(work: Work) -> None:
+    batch, graph, (outputs, _) = hidden_step(work)
+    own = np.concatenate([normalize(share) for share in np.split(batch, REPLICAS)])
+    close(
+        outputs,
+        normalize(batch),
+        rtol=1e-3,
+        atol=1e-3,
+        mistakes={"Each replica normalizes with the mean and variance of its own share.": own},
+    )
+    if not graph.collectives:
+        fail("The replicas did not exchange anything: let the layer ask them for the statistics.")
+    if np.allclose(graph.alone[0], outputs, rtol=1e-3, atol=1e-3):
+        fail("The statistics do not come from the exchange: it changes nothing.")
+
+
+@check(
+    "whole-statistics",
+    "All replicas have the same moving mean",
+    xp=10,
+    hints=["The moving mean takes a tenth of the batch's mean. Whose batch?"],
+)
+def one_moving_mean(work: Work) -> None:
+    batch, _, (_, means) = hidden_step(work)
+    own = [0.1 * share.mean(axis=0) for share in np.split(batch, REPLICAS)]
+    close(
+        means,
+        np.stack([0.1 * batch.mean(axis=0)] * REPLICAS),
+        rtol=1e-3,
+        atol=1e-5,
+        mistakes={"The moving mean of each replica is that of its own share: the copies drift apart.": np.stack(own)},
+    )
 
 
 def clip(gradient: np.ndarray, limit: float) -> np.ndarray:
@@ -14,27 +67,36 @@ def clip(gradient: np.ndarray, limit: float) -> np.ndarray:
     return gradient * (limit / length) if length > limit else gradient
 
 
-def compare_update(work: Work, gradients: list[np.ndarray], limit: float) -> None:
-    """One step on four replicas, beside one device with the sum of the gradients."""
-    weights = work.rng.normal(size=gradients[0].shape).astype("float32")
+def compare_step(work: Work, gradients: list[np.ndarray], limit: float) -> None:
+    """The step that the replicas hand over together, beside that of one device with the sum of the gradients."""
     total = np.sum(gradients, axis=0)
-    want = work.reference("one_update", weights, [total], limit, topology="cpu")
-    mistakes = {
-        "Each replica clips its own gradient, and then the parts are added up.": sum(clip(g, limit) for g in gradients),
-        "The clipped sum is applied once for each replica.": REPLICAS * clip(total, limit),
-        "The mean of the gradients is clipped, not their sum.": clip(total / REPLICAS, limit),
-        "The mean of the gradients is clipped and applied once for each replica.": REPLICAS
-        * clip(total / REPLICAS, limit),
-        "The clipped sum is averaged once too often.": clip(total, limit) / REPLICAS,
-        "Nothing is clipped.": total,
-    }
+    untouched(work, "handed_over")
+    graph = work.graph("handed_over", np.stack(gradients), np.array(limit, "float32"), alone=True)
+    if not isinstance(graph.result, list) or len(graph.result) != REPLICAS:
+        fail("handed_over has to return what each of the {count} replicas hands over.", count=REPLICAS)
+    for part in graph.result:
+        if not isinstance(part, np.ndarray) or part.shape != total.shape or part.dtype.kind != "f":
+            fail("What a replica hands over has to have the shape and the type of its gradient.")
     close(
-        work.call("one_update", weights, gradients, limit),
-        [want[0]] * REPLICAS,
-        rtol=1e-3,
+        np.sum(graph.result, axis=0),
+        clip(total, limit),
         atol=1e-5,
-        mistakes={text: [weights - step] * REPLICAS for text, step in mistakes.items()},
+        mistakes={
+            "Each replica clips its own gradient, and then the parts are added up.": sum(
+                clip(gradient, limit) for gradient in gradients
+            ),
+            "The clipped sum is applied once for each replica.": REPLICAS * clip(total, limit),
+            "The mean of the gradients is clipped, not their sum.": clip(total / REPLICAS, limit),
+            "The mean of the gradients is clipped and applied once for each replica.": REPLICAS
+            * clip(total / REPLICAS, limit),
+            "The clipped sum is averaged once too often.": clip(total, limit) / REPLICAS,
+            "Nothing is clipped.": total,
+        },
     )
+    if not graph.collectives:
+        fail("The replicas did not exchange anything: let `to_apply` ask for the sum with an all-reduce.")
+    if np.allclose(graph.alone, graph.result, atol=1e-5):
+        fail("The sum does not come from the exchange: it changes nothing.")
 
 
 def hidden_gradients(work: Work) -> list[np.ndarray]:
@@ -48,13 +110,13 @@ def hidden_gradients(work: Work) -> list[np.ndarray]:
     xp=15,
     hints=[
         "A replica has to see the sum before it can tell how long it is.",
-        "What does `sgd.apply` do with the gradients of four replicas, when they are all the same?",
+        "What does `optimizer.apply` do with the gradients of four replicas, when they are all the same?",
     ],
 )
 def long_sum(work: Work) -> None:
     gradients = hidden_gradients(work)
     length = float(np.linalg.norm(np.sum(gradients, axis=0)))
-    compare_update(work, gradients, length * float(work.rng.uniform(0.1, 0.2)))
+    compare_step(work, gradients, length * float(work.rng.uniform(0.1, 0.2)))
 
 
 @check(
@@ -68,12 +130,14 @@ def short_sum(work: Work) -> None:
     gradients[0] = gradients[0] * 10
     gradients[1] = -gradients[0] + gradients[1]
     length = float(np.linalg.norm(np.sum(gradients, axis=0)))
-    compare_update(work, gradients, length * float(work.rng.uniform(1.05, 1.2)))
+    compare_step(work, gradients, length * float(work.rng.uniform(1.05, 1.2)))
 
 
 def hidden_tensors(work: Work) -> list[np.ndarray]:
+    """Three tensors, each with a row for each replica."""
+    untouched(work, "sums_of_rows")
     rng = work.rng
-    shapes = [tuple(int(n) for n in rng.integers(2, 6, size=rank)) for rank in (2, 1, 3)]
+    shapes = [(REPLICAS, *rng.integers(2, 6, size=rank).tolist()) for rank in (2, 1, 3)]
     return [rng.normal(size=shape).astype("float32") for shape in shapes]
 
 
@@ -85,13 +149,12 @@ def hidden_tensors(work: Work) -> list[np.ndarray]:
 )
 def sums(work: Work) -> None:
     tensors = hidden_tensors(work)
-    factor = REPLICAS * (REPLICAS + 1) // 2
     close(
-        work.call("sums", *tensors),
-        [tensor * factor for tensor in tensors],
+        work.graph("sums_of_rows", *tensors).result,
+        [tensor.sum(axis=0) for tensor in tensors],
         mistakes={
-            "These are the tensors of replica 0: nothing was added up.": tensors,
-            "These are the means over the replicas, not the sums.": [tensor * factor / REPLICAS for tensor in tensors],
+            "These are the tensors of replica 0: nothing was added up.": [tensor[0] for tensor in tensors],
+            "These are the means over the replicas, not the sums.": [tensor.mean(axis=0) for tensor in tensors],
         },
     )
 
@@ -104,13 +167,19 @@ def sums(work: Work) -> None:
 )
 def one_collective(work: Work) -> None:
     tensors = hidden_tensors(work)
-    graph = work.graph("sums", *tensors)
-    close(graph.result, [tensor * 10 for tensor in tensors])
+    graph = work.graph("sums_of_rows", *tensors, alone=True)
+    totals = [tensor.sum(axis=0) for tensor in tensors]
+    close(graph.result, totals)
     equal(
         graph.count("AddN"),
         1,
         mistakes={
             "There is an all-reduce for each tensor.": 3,
-            "There is no all-reduce in the graph: the replicas have not talked to each other.": 0,
+            "There is no all-reduce in the graph: the replicas did not exchange anything.": 0,
         },
+    )
+    close(
+        graph.alone,
+        [tensor[0] for tensor in tensors],
+        mistakes={"The sums do not come from the reduction: it changes nothing.": totals},
     )

@@ -50,7 +50,7 @@ def compare_description(work: Work, cluster: dict[str, list[str]], role: str, in
         is_chief,
         mistakes={
             "Worker 0 is not the chief where the cluster names another."
-            if role == "worker"
+            if (role, index) == ("worker", 0)
             else "Only one is the chief.": True,
             "This is the chief.": False,
         },
@@ -83,9 +83,11 @@ def with_chief(work: Work) -> None:
 
 
 def compare_means(work: Work, sizes: list[int]) -> None:
-    parts = [work.rng.normal(3.0, 2.0, size=size).astype("float32") for size in sizes]
+    # Small numbers and large ones, so that no mistake cancels out.
+    lows = work.rng.permutation([1.0, 5.0])
+    parts = [work.rng.uniform(low, low + 2, size=size).astype("float32") for low, size in zip(lows, sizes, strict=True)]
     mean = np.float32(np.concatenate(parts).mean())
-    got = work.per_task("mean_of_all", parts)
+    got = work.per_task("mean_of_all", own=parts)
     if len(got) != len(parts):
         fail("There has to be a result from each worker.")
     for own, result in zip(parts, got, strict=True):

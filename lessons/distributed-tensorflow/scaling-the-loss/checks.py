@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from runners.checks import Work, check, close, equal, fail
+from runners.checks import Graph, Work, check, close, equal, fail, untouched
 
 
 def random_shares(rng, sizes):
-    """Random examples, cut into shares of these sizes."""
-    return [rng.normal(1.5, 1.0, size=size).astype("float32") for size in sizes]
+    """Random numbers for two shares of these sizes: small ones and large ones, so that no mistake cancels out."""
+    return [
+        rng.uniform(low, low + 0.5, size=size).astype("float32") for low, size in zip((1.0, 3.0), sizes, strict=True)
+    ]
 
 
 def compare_step(work, sizes, strength=0.0):
     """Take one step with hidden examples, and compare it with that of one device."""
-    weight = float(work.rng.uniform(0.5, 1.5))
-    rate = float(work.rng.uniform(0.01, 0.05))
+    untouched(work, "one_step")
+    weight, rate = work.rng.uniform(1.0, 1.5), work.rng.uniform(0.5, 1.5)  # after a short step, any weight would do
     shares = random_shares(work.rng, sizes)
     whole = np.concatenate(shares)
     slopes = [2 * share * (weight * share - 1.0) for share in shares]
@@ -26,9 +28,10 @@ def compare_step(work, sizes, strength=0.0):
     def stepped(gradient):
         return np.float32(weight - rate * gradient)
 
+    start, *others = [np.array(number, "float32") for number in (weight, rate, strength)]
     close(
-        work.call("one_step", weight, shares, rate, strength),
-        work.reference("one_step", weight, [whole], rate, strength, topology="cpu"),
+        work.graph("one_step", start, whole, sizes[0], *others).result,
+        stepped(mean + penalty),
         mistakes={
             "Each replica divides by the size of its own share, so the sum is too large.": stepped(
                 local_means + penalty
@@ -91,19 +94,24 @@ def one_share(work: Work) -> None:
 def weighted_batch(work, sizes):
     """Hidden losses and weights in shares of these sizes, and the parts of the right answer."""
     losses = random_shares(work.rng, sizes)
-    weights = [work.rng.uniform(0.1, 3.0, size=size).astype("float32") for size in sizes]
+    ranges = ((1.2, 1.4), (1.6, 1.9))  # the large losses weigh more
+    weights = [work.rng.uniform(*span, size=size).astype("float32") for span, size in zip(ranges, sizes, strict=True)]
     total = np.concatenate(weights).sum()
     return losses, weights, [(w * loss).sum() / total for w, loss in zip(weights, losses, strict=True)]
 
 
-def parts_of(work: Work, losses: list[np.ndarray], weights: list[np.ndarray]) -> list[float]:
-    """What each of the two replicas contributes."""
-    parts = work.call("weighted_parts", losses, weights)
-    if not isinstance(parts, (list, tuple)) or any(
-        not isinstance(part, (float, np.floating, np.ndarray)) or np.shape(part) != () for part in parts
-    ):
+def parts_of(work: Work, losses: list[np.ndarray], weights: list[np.ndarray]) -> tuple[list[float], Graph]:
+    """What each of the two replicas contributes, and the graph of it."""
+    untouched(work, "weighted_parts")
+    graph = work.graph("weighted_parts", np.concatenate(losses), np.concatenate(weights), len(losses[0]), alone=True)
+    parts = graph.result
+    if not isinstance(parts, list) or not all(map(is_number, parts)):
         fail("weighted_part has to return one number for each replica.")
-    return [float(part) for part in parts]
+    return [float(part) for part in parts], graph
+
+
+def is_number(part: object) -> bool:
+    return isinstance(part, np.ndarray | np.generic) and part.shape == () and part.dtype.kind == "f"
 
 
 @check(
@@ -117,28 +125,31 @@ def parts_of(work: Work, losses: list[np.ndarray], weights: list[np.ndarray]) ->
 )
 def parts_add_up(work: Work) -> None:
     small = int(work.rng.integers(1, 4))
-    losses, weights, _ = weighted_batch(work, [small + int(work.rng.integers(3, 9)), small])
-    whole = [np.concatenate(losses)], [np.concatenate(weights)]
+    losses, weights, right_parts = weighted_batch(work, [small + int(work.rng.integers(3, 9)), small])
     products = np.concatenate([w * loss for w, loss in zip(weights, losses, strict=True)])
     local = sum((w * loss).sum() / w.sum() for w, loss in zip(weights, losses, strict=True))
+    parts, graph = parts_of(work, losses, weights)
     close(
-        sum(parts_of(work, losses, weights)),
-        float(sum(work.reference("weighted_parts", *whole, topology="cpu"))),
+        sum(parts),
+        sum(right_parts),
         mistakes={
             "Each replica divides by the sum of its own weights, so the sum is too large.": local,
             "This is the mean of the replicas' weighted means: a small share counts as much as a large one.": local / 2,
             "The weighted losses are divided by the number of examples, not by the sum of weights.": products.mean(),
-            "Each replica returns the whole weighted mean, and the sum holds it twice.": 2
-            * products.sum()
-            / np.concatenate(weights).sum(),
+            "Each replica returns the whole weighted mean, and the sum holds it twice.": 2 * sum(right_parts),
         },
     )
+    if not graph.collectives:
+        fail("The replicas did not exchange anything: each has to ask the other for its sum of weights.")
+    if np.allclose(graph.alone, parts):
+        fail("The sum of weights does not come from the exchange: it changes nothing.")
 
 
 @check("weighted-mean", "Each replica contributes its own examples", xp=10)
 def own_part(work: Work) -> None:
-    losses, weights, parts = weighted_batch(work, [int(work.rng.integers(2, 9)), int(work.rng.integers(2, 9))])
-    got = parts_of(work, losses, weights)
+    small = int(work.rng.integers(2, 6))
+    losses, weights, parts = weighted_batch(work, [small, small + int(work.rng.integers(0, 4))])
+    got, _ = parts_of(work, losses, weights)
     close(
         got,
         parts,
@@ -154,6 +165,6 @@ def own_part(work: Work) -> None:
 @check("weighted-mean", "A replica without examples", xp=5, hints=["0 / 0 is not a number. Which sum is never 0?"])
 def empty_share(work: Work) -> None:
     losses, weights, parts = weighted_batch(work, [int(work.rng.integers(2, 9)), 0])
-    got = parts_of(work, losses, weights)
+    got, _ = parts_of(work, losses, weights)
     equal(bool(np.isfinite(got).all()), True, mistakes={"A replica without examples returns nan.": False})
     close(got, parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 
 from runners.checks import Work, check, close, equal, fail
@@ -56,16 +58,21 @@ def repeatable(work: Work) -> None:
 
 @check("batch-of-step", "Each epoch has its own order", xp=5, hints=["What in your function depends on the epoch?"])
 def own_order(work: Work) -> None:
-    count, size = hidden_sizes(work)
-    steps = count // size
-    orders = [
-        tuple(number for step in range(steps) for number in batch_of(work, epoch * steps + step, count, size))
-        for epoch in range(3)
+    size, steps = int(work.rng.integers(5, 8)), 4
+    count = steps * size
+    epochs = [
+        [batch_of(work, epoch * steps + step, count, size) for step in range(steps)]
+        for epoch in (0, *(int(epoch) for epoch in work.rng.choice(range(1, 9), size=2, replace=False)))
     ]
-    if tuple(range(count)) in orders:
-        fail("The numbers come in their natural order: shuffle them.")
-    if len(set(orders)) < 3:
+    orders = [[number for batch in batches for number in batch] for batches in epochs]
+    for order in orders:
+        equal(sorted(order), list(range(count)))
+        if np.bincount(np.diff(order) % count).max() > count // 2:
+            fail("The numbers of an epoch follow a pattern, such as their natural order: shuffle them.")
+    if len({tuple(order) for order in orders}) < len(orders):
         fail("Two epochs have the same order.")
+    if len({frozenset(map(frozenset, batches)) for batches in epochs}) < len(epochs):
+        fail("Two epochs have the same batches: shuffle the numbers, not the batches.")
 
 
 def momentum_steps(inputs, targets, batch, rate, steps, weights=None, speed=None):
@@ -87,14 +94,14 @@ def as_layer(weights):
 @check("resume-training", "Without a failure", xp=10)
 def undisturbed(work: Work) -> None:
     rng, batch = work.rng, 4
-    steps = int(rng.integers(5, 8))
+    steps = int(rng.integers(3, 5))
     inputs = rng.normal(size=(steps * batch, 3)).astype("float32")
     targets, rate = rng.normal(size=steps * batch).astype("float32"), float(rng.uniform(0.02, 0.06))
     weights, _ = momentum_steps(inputs, targets, batch, rate, range(steps))
     close(
         work.call("train", f"whole-{rng.integers(10**9)}", inputs, targets, batch, rate, 2),
         as_layer(weights),
-        rtol=1e-3,
+        atol=1e-5,
     )
 
 
@@ -111,16 +118,18 @@ def undisturbed(work: Work) -> None:
 def failure(work: Work) -> None:
     rng, batch = work.rng, 4
     every = int(rng.integers(2, 4))
-    saved = every * int(rng.integers(2, 4))
+    saved = every * int(rng.integers(1, 3))
     kill_at = saved + 1
-    steps = kill_at + int(rng.integers(3, 6))
+    steps = kill_at + int(rng.integers(1, 3))
     inputs = rng.normal(size=(steps * batch, int(rng.integers(2, 5)))).astype("float32")
     targets, rate = rng.normal(size=steps * batch).astype("float32"), float(rng.uniform(0.02, 0.06))
     folder = f"state-{rng.integers(10**9)}"
-    work.call("train", folder, inputs, targets, batch, rate, every, kill="worker 1", at_step=kill_at)
+    # What comes later is not there yet, and what the first steps used is no longer there: nobody has all of it at once.
+    later, gone = inputs.copy(), inputs.copy()
+    later[kill_at * batch :] = rng.normal(size=later[kill_at * batch :].shape)
+    gone[: saved * batch] = rng.normal(size=gone[: saved * batch].shape)
+    work.call("train", folder, later, targets, batch, rate, every, kill="worker 1", at_step=kill_at)
 
-    gone = inputs.copy()  # what the first steps used is no longer there
-    gone[: saved * batch] = rng.normal(size=(saved * batch, inputs.shape[1]))
     got = work.call("train", folder, gone, targets, batch, rate, every)
 
     whole, _ = momentum_steps(inputs, targets, batch, rate, range(steps))
@@ -132,7 +141,7 @@ def failure(work: Work) -> None:
     close(
         got,
         as_layer(whole),
-        rtol=1e-3,
+        atol=1e-5,
         mistakes={
             "The second attempt begins from the first step: it restores nothing, or nothing was saved.": resumed(
                 gone, 0
@@ -140,5 +149,11 @@ def failure(work: Work) -> None:
             "The weights come back, but the optimizer has forgotten its momentum.": resumed(gone, saved, weights),
             "The state comes back, but the data begins from the start.": resumed(gone, 0, weights, speed),
             "Only the weights come back, and the data begins from the start.": resumed(gone, 0, weights),
+            "This computes everything again from the data of the first attempt: restore the state instead.": resumed(
+                later, 0
+            ),
         },
     )
+    used = {node.attr for node in ast.walk(work.tree) if isinstance(node, ast.Attribute)}
+    if not used & {"Checkpoint", "CheckpointManager"}:
+        fail("Save the state with a tf.train.Checkpoint, and restore it from there.")

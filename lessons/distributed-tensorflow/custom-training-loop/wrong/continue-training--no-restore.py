@@ -1,7 +1,4 @@
 # diagnosis: begins from the first weights again
-import tempfile
-
-
 def build(features, rate):
     with strategy.scope():
         layer = tf.keras.layers.Dense(1, kernel_initializer="zeros")
@@ -25,19 +22,24 @@ def run_steps(layer, sgd, features, targets, steps):
         step(batch)
 
 
-def train_in_two(features, targets, rate, steps, cut):
-    """The weights after `steps` steps, with a new beginning after step `cut`."""
-    folder = tempfile.mkdtemp()
+def begin(folder, features, targets, rate, steps):
+    """Train for some steps from the first weights, and save the state in `folder`; return the weights."""
     layer, sgd = build(features, rate)
-    run_steps(layer, sgd, features, targets, cut)
-    path = tf.train.Checkpoint(model=layer, optimizer=sgd).save(folder + "/state")
+    run_steps(layer, sgd, features, targets, steps)
+    tf.train.Checkpoint(model=layer, optimizer=sgd).save(folder + "/state")
+    return [weight.numpy() for weight in layer.weights]
 
-    layer, sgd = build(features, rate)  # the program begins again
+
+def go_on(folder, features, targets, rate, steps):
+    """As the program does when it is started again: train for more steps from the state in `folder`."""
+    layer, sgd = build(features, rate)
     tf.train.Checkpoint(model=layer, optimizer=sgd)
-    run_steps(layer, sgd, features, targets, steps - cut)
+    run_steps(layer, sgd, features, targets, steps)
     return [weight.numpy() for weight in layer.weights]
 
 
 inputs = np.random.default_rng(0).normal(size=(8, 2)).astype("float32")
-print("without a break:", train_in_two(inputs, inputs.sum(axis=1), 0.05, 6, 0)[0].ravel())
-print("with a break:   ", train_in_two(inputs, inputs.sum(axis=1), 0.05, 6, 3)[0].ravel())
+data = inputs, inputs.sum(axis=1), 0.05
+print("without a break:", begin("whole", *data, 8)[0].ravel())
+begin("half", *data, 4)
+print("with a break:   ", go_on("half", *data, 4)[0].ravel())

@@ -1,15 +1,7 @@
 # diagnosis: opened by more than one worker
-def record_ids(files, workers, worker):
-    """The ids that one worker reads, in order. files: a list of ids for each file."""
-    table = tf.ragged.constant(files, tf.int64)
-
-    def read(number):
-        """The records of one file, as a data set."""
-        return tf.data.Dataset.from_tensor_slices(table[number])
-
-    numbers = tf.data.Dataset.range(len(files))
-    records = numbers.interleave(read, cycle_length=len(files), block_length=1).shard(workers, worker)
-    return [int(record) for record in records]
+def records_of(numbers, read, workers, worker):
+    """The records that one worker reads. numbers: those of all files; read: makes a data set of the file of a number."""
+    return numbers.interleave(read, cycle_length=len(numbers), block_length=1).shard(workers, worker)
 
 
 files = [[10, 11, 12, 13], [20, 21], [30, 31, 32], [40], [50, 51]]

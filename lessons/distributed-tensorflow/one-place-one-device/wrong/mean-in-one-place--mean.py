@@ -1,19 +1,15 @@
 # diagnosis: are averaged, not added up
-def feature_means(pixels, batch):
-    """The mean of each feature over all examples, and how many there were. pixels: (examples, features)"""
-    with central.scope():
-        total = tf.Variable(tf.zeros(pixels.shape[1:]), aggregation=tf.VariableAggregation.MEAN)
-        count = tf.Variable(0, aggregation=tf.VariableAggregation.SUM)
+def make_variables(features):
+    """A total for each feature, and a count of the examples."""
+    total = tf.Variable(tf.zeros(features), aggregation=tf.VariableAggregation.MEAN)
+    count = tf.Variable(0, aggregation=tf.VariableAggregation.SUM)
+    return total, count
 
-    def on_replica(share):
-        total.assign_add(tf.reduce_sum(tf.cast(share, tf.float32), axis=0))
-        count.assign_add(tf.shape(share)[0])
 
-    step = tf.function(lambda share: central.run(on_replica, args=(share,)))
-    data = tf.data.Dataset.from_tensor_slices(pixels).batch(batch)
-    for share in central.experimental_distribute_dataset(data):
-        step(share)
-    return total.numpy() / count.numpy().astype("float32"), int(count.numpy())
+def add_share(total, count, share):
+    """Add the examples of one replica. share: (examples, features)"""
+    total.assign_add(tf.reduce_sum(tf.cast(share, tf.float32), axis=0))
+    count.assign_add(tf.shape(share)[0])
 
 
 pictures = tf.constant([[200, 0, 90]] * 5 + [[100, 60, 90]] * 5, tf.uint8).numpy()

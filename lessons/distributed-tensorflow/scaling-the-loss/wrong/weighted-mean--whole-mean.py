@@ -6,15 +6,5 @@ def weighted_part(losses, weights):
     return product / total
 
 
-def weighted_parts(loss_shares, weight_shares):
-    """The part of each replica, in order."""
-    losses, weights = [
-        place([tf.constant(share, tf.float32) for share in shares])
-        for shares in (loss_shares, weight_shares)
-    ]
-    parts = tf.function(lambda: strategy.run(weighted_part, args=(losses, weights)))()
-    return [part.numpy() for part in strategy.experimental_local_results(parts)]
-
-
-parts = weighted_parts([[2.0, 3.0], [4.0]], [[1.0, 1.0], [2.0]])
-print("parts:", parts, "sum:", sum(parts), "(should be 3.25)")
+parts = tf.function(weighted_parts)(tf.constant([2.0, 3.0, 4.0]), tf.constant([1.0, 1.0, 2.0]), 2)
+print("parts:", *[part.numpy() for part in parts], "sum:", sum(parts).numpy(), "(should be 3.25)")

@@ -1,0 +1,22 @@
+# diagnosis: used for judging
+def fill_up(share, batch):
+    """Values and weights, `batch` of each. share: at most `batch` values"""
+    missing = batch - tf.shape(share)[0]
+    weights = tf.pad(tf.ones_like(share), [[0, missing]])
+    values = tf.pad(share, [[0, missing]])
+    return values, weights
+
+
+def sums_of(values, weights):
+    """The sum of one replica's values, and how many there are."""
+    return tf.reduce_sum(values * weights), tf.reduce_sum(weights)
+
+
+def promised(values, batch):
+    """The shapes that should be promised."""
+    return [[batch], [batch]]
+
+
+numbers = tf.range(1.0, 21.0).numpy()
+print("promised:", promised(numbers, 2 * REPLICAS))
+print("mean:    ", *mean_of(numbers, 2 * REPLICAS), "(should be 10.5 20.0)")
