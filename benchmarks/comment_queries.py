@@ -70,7 +70,7 @@ async def fill(db: Database, size: int) -> str:
         await session.flush()
         await session.execute(text(_NUMBERED), values)
         await session.execute(text(_COUNTED))
-        session.add(CommentCounter(lesson=LESSON, cell="", count=size // 8))
+        session.add(CommentCounter(lesson=LESSON, cell="", comment_count=size // 8))
     return f"{0:030x}"
 
 

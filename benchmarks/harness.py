@@ -91,6 +91,7 @@ class Supervisor:
 
     process: psutil.Process
     client: RunnerClient
+    socket: Path
 
     def zygotes(self) -> list[psutil.Process]:
         """The processes that sandboxes are forked from."""
@@ -123,7 +124,7 @@ async def supervisor(warm: int = 2, **settings: Any) -> AsyncIterator[Supervisor
         try:
             async with RunnerClient(path) as client:
                 await ready(client, warm)
-                yield Supervisor(psutil.Process(process.pid), client)
+                yield Supervisor(psutil.Process(process.pid), client, path)
         finally:
             process.terminate()
             process.wait(30)

@@ -1,9 +1,10 @@
 """How long a learner waits for the verdict on a submission, beside nbgrader's autograding of the same exercise.
 
-The exercise: divide a loss by the right number, on four simulated GPUs, with TensorFlow, without training. Lockstep's
-time is from the request reaching the supervisor's socket to the last event coming back: three fresh sandboxes, a
-reference, hidden inputs. nbgrader's is that of ``nbgrader autograde``: one fresh kernel, in which the submission and
-the tests share a process, on fixed inputs. It is installed in an environment of its own, which ``--peer`` keeps.
+The exercise: divide a loss by the right number, on four simulated GPUs, with TensorFlow, without training; judged in
+three fresh sandboxes, with a reference, on hidden inputs. "At the supervisor" is the time from the request at its
+socket to the last event; "click to verdict" is that of a learner in Chromium, from the click on Check until the page
+shows the verdict. nbgrader's time is that of ``nbgrader autograde``: one fresh kernel, in which the submission and the
+tests share a process, on fixed inputs. It is installed in an environment of its own, which ``--peer`` keeps.
 Goals: median 300 ms; ten at once within 3 s on 2 cores.
 
     python benchmarks/judging.py [--quick] [--json] [--peer FOLDER]
@@ -25,13 +26,59 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness import PLAIN_ENVIRONMENT, Row, report, supervisor
+from harness import PLAIN_ENVIRONMENT, Row, Supervisor, report, supervisor
+from page_throughput import LOCKSTEP, serving
+from playwright.async_api import async_playwright
 
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import Judgement, NeededCell, RunRequest, SessionSpec, submission_verdict
 
 AT_ONCE = 10
 _BETWEEN_S = 1.0
+_LESSON = """\
+---
+title: A loss
+summary: It is divided by the global batch.
+minutes: 5
+status: published
+topology: gpu:4
+---
+
+```{code-cell} python
+:name: strategy
+
+%(needed)s
+```
+
+```{code-cell} python
+:name: loss
+:tags: [exercise]
+:needs: [strategy]
+
+### BEGIN SOLUTION
+%(starter)s
+%(solution)s
+### END SOLUTION
+```
+"""
+"""Its starter solves the exercise, so that a click is enough to pass."""
+_COURSE = """\
+title.en = "A course"
+summary.en = "One exercise."
+
+[[modules]]
+slug = "first"
+title.en = "First"
+lessons = ["loss"]
+"""
+_CLICK = """panel => new Promise(done => {
+  const begun = performance.now();
+  const line = panel.querySelector(".exercise-status");
+  const over = () => ["good", "bad"].includes(line.dataset.tone) && done(performance.now() - begun);
+  panel.querySelector("[data-action=check]").click();
+  new MutationObserver(over).observe(line, {attributes: true, attributeFilter: ["data-tone"]});
+})"""
+"""Resolves with milliseconds, in the page: no time of the driver is in them."""
 NEEDED = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nGLOBAL = 8"
 SOLUTION = "def loss_of(losses):\n    return tf.nn.compute_average_loss(losses, global_batch_size=GLOBAL)"
 CHECKS = """
@@ -73,8 +120,8 @@ async def verdict_ms(client: RunnerClient) -> float:
     return took * 1000
 
 
-async def of_lockstep(singles: int, bursts: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of single judgements, and seconds to the last of ten asked for at once."""
+async def of_lockstep(singles: int, bursts: int) -> tuple[list[float], list[float], list[float]]:
+    """Milliseconds of clicks and of single judgements, and seconds to the last of ten asked for at once."""
     async with supervisor() as lockstep:
         await verdict_ms(lockstep.client)  # from then on a kernel for the judge is warm, as on any site in use
         times, lasts = [], []
@@ -84,7 +131,50 @@ async def of_lockstep(singles: int, bursts: int) -> tuple[list[float], list[floa
         for _ in range(bursts):
             await asyncio.sleep(3 * _BETWEEN_S)
             lasts.append(max(await asyncio.gather(*(verdict_ms(lockstep.client) for _ in range(AT_ONCE)))) / 1000)
-        return times, lasts
+        return await in_browser(lockstep, singles), times, lasts
+
+
+# --- a learner in a browser ------------------------------------------------------------------------------------------
+
+
+async def in_browser(supervised: Supervisor, clicks: int) -> list[float]:
+    """Milliseconds from a click on Check to the verdict on the page, served by one web process."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        lesson = root / "lessons" / "course" / "loss"
+        lesson.mkdir(parents=True)
+        starter = "\n".join(f"#: {line}" for line in SOLUTION.splitlines())
+        (lesson / "lesson.md").write_text(
+            _LESSON % {"needed": NEEDED, "solution": f"{SOLUTION}  # solved", "starter": starter}
+        )
+        (lesson / "checks.py").write_text(CHECKS)
+        (lesson.parent / "course.toml").write_text(_COURSE)
+        chosen = {"DATA_DIR": root, "LESSONS_DIR": root / "lessons", "RUNNER_SOCKET": supervised.socket}
+        settings = {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
+        page = "/en/courses/course/loss"
+        with serving(root, *LOCKSTEP, "serve", probe=page, **{**PLAIN_ENVIRONMENT, **settings}) as port:
+            return await _clicked(f"http://127.0.0.1:{port}{page}", clicks)
+
+
+async def _clicked(address: str, clicks: int) -> list[float]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+        page = await (await browser.new_context()).new_page()
+        await page.goto(address)
+        panel = page.locator("#exercise-loss")
+        times = []
+        for _ in range(clicks + 1):
+            await asyncio.sleep(_BETWEEN_S)
+            times.append(float(await panel.evaluate(_CLICK)))
+            await panel.and_(page.locator(":not([data-at-work])")).wait_for()
+            assert "2 of 2" in await panel.locator(".exercise-status").inner_text()
+            assert await panel.locator(".exercise-body").get_attribute("data-verdict") == "passed"
+        await browser.close()
+        return times[1:]
+
+
+def _chromium() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 
 
 # --- the peer -------------------------------------------------------------------------------------------------------
@@ -172,15 +262,16 @@ def of_nbgrader(program: Path, singles: int) -> tuple[list[float], list[float]]:
 async def measure(singles: int, bursts: int, peers: int, peer: Path, as_json: bool) -> None:
     """Measure both and print the table."""
     program = install_nbgrader(peer)
-    ours, ours_at_once = await of_lockstep(singles, bursts)
+    clicks, ours, ours_at_once = await of_lockstep(singles, bursts)
     theirs, theirs_at_once = await asyncio.to_thread(of_nbgrader, program, peers)
     rows = [
-        Row("Lockstep, click to verdict", ours, "ms"),
+        Row("Lockstep, click to verdict", clicks, "ms"),
+        Row("Lockstep, at the supervisor", ours, "ms"),
         Row(f"Lockstep, last of {AT_ONCE} at once", ours_at_once, "s", 2),
         Row("nbgrader autograde, one submission", theirs, "ms"),
         Row(f"nbgrader autograde, {AT_ONCE} submissions", theirs_at_once, "s", 2),
     ]
-    report(rows, rows[2].median / rows[0].median, "times as fast as nbgrader", as_json)
+    report(rows, rows[3].median / rows[0].median, "times as fast as nbgrader", as_json)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import cycle
@@ -54,7 +54,7 @@ COURSE, LESSON = "distributed-tensorflow", "distribution-strategies"
 PAGE = f"/en/courses/{COURSE}/{LESSON}"
 CONNECTIONS = 32
 _LESSONS = Path(__file__).parents[1] / "lessons"
-_LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
+LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _PIECES = {
     "page": PAGE,
@@ -106,9 +106,12 @@ class Asker(asyncio.Protocol):
 
     def __init__(self, paths: tuple[str, ...], cookie: str) -> None:
         self._requests = cycle([_request(path, cookie) for path in paths])
+        self._paths = len(paths)
         self._head = b""
         self._left = 0
         self.answered = 0
+        self.warm = asyncio.Event()
+        """Each path was answered once, or the connection ended."""
         self.asking = True
         """False: the answer on its way is the last one, so that what is measured next has the server alone."""
         self.over = asyncio.Event()
@@ -134,12 +137,15 @@ class Asker(asyncio.Protocol):
             self._left, self._head = int(length[1]) - len(body), b""
         if not self._left:
             self.answered += 1
+            if self.answered == self._paths:
+                self.warm.set()
             if self.asking:
                 self._transport.write(next(self._requests))
             else:
                 self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.warm.set()
         self.over.set()
 
 
@@ -154,13 +160,18 @@ class Target:
 
 
 async def pace(target: Target, seconds: float) -> float:
-    """Requests a second, after half a second to warm up."""
+    """Requests a second, once every connection has been answered at every path.
+
+    Raises:
+        AssertionError: A path did not answer with 200, or a connection ended before all of them had answered.
+    """
     loop = asyncio.get_running_loop()
     pairs = [
         await loop.create_connection(lambda: Asker(target.paths, target.cookie), "127.0.0.1", target.port)
         for _ in range(CONNECTIONS)
     ]
-    await asyncio.sleep(0.5)
+    for _, asker in pairs:
+        await asyncio.wait_for(asker.warm.wait(), 60)
     before, begun = sum(asker.answered for _, asker in pairs), perf_counter()
     await asyncio.sleep(seconds)
     answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
@@ -169,7 +180,7 @@ async def pace(target: Target, seconds: float) -> float:
     for _, asker in pairs:
         await asyncio.wait_for(asker.over.wait(), 60)
         assert not asker.wrong, f"{target.name}: {asker.wrong}"
-    assert answered, f"nothing answered at {target.paths}"
+        assert asker.answered >= len(target.paths), f"{target.name}: a connection ended before all of {target.paths}"
     return answered / took
 
 
@@ -237,6 +248,17 @@ def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iter
         server.wait(30)
 
 
+def serving_peers(folder: Path) -> AbstractContextManager[int]:
+    """Serve what Lockstep is compared with; the log goes to ``folder``."""
+    uvicorn = (sys.executable, "-m", "uvicorn", "page_throughput:peers", "--app-dir", str(Path(__file__).parent))
+    return serving(folder, *uvicorn, "--no-access-log", "--log-level", "warning", probe="/plain")
+
+
+def serving_site(site: Site) -> AbstractContextManager[int]:
+    """Serve a site as ``lockstep serve`` does, with one worker."""
+    return serving(site.folder, *LOCKSTEP, "serve", probe=PAGE, **site.environment)
+
+
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
@@ -258,13 +280,9 @@ def measure(seconds: float, rounds: int, users: int, comments: int) -> None:
             make_site(root / "small", users=100, comments=1_000, lessons=13),
             make_site(root / "large", users=users, comments=comments, lessons=800),
         ]
-        uvicorn = (sys.executable, "-m", "uvicorn", "pages:peers", "--app-dir", str(Path(__file__).parent))
-        quiet = ("--no-access-log", "--log-level", "warning")
-        peer = stack.enter_context(serving(root, *uvicorn, *quiet, probe="/plain"))
+        peer = stack.enter_context(serving_peers(root))
         asked = [[Target("FastAPI's plain text", peer, ("/plain",)), Target("bare Jinja", peer, ("/jinja",))]]
-        for site in sites:
-            started = serving(site.folder, *_LOCKSTEP, "serve", probe=PAGE, **site.environment)
-            asked.append(targets_of(site, stack.enter_context(started)))
+        asked += [targets_of(site, stack.enter_context(serving_site(site))) for site in sites]
         order = [asked[0][0], asked[0][1], *(t for pair in zip(asked[1], asked[2], strict=True) for t in pair)]
         paces: dict[tuple[str, int], list[float]] = {(target.name, target.port): [] for target in order}
         for _ in range(rounds):

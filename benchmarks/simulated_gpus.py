@@ -18,12 +18,12 @@ from sandbox_training import EPOCH, PREPARE
 
 SIMULATED = """
 from runners.guest.tf_patches import eager_ops, gpu
-eager_ops.run_ops_directly()
+eager_ops.subject.apply()
 gpu.simulate(4)
 """
 BY_HAND = """
 from runners.guest.tf_patches import eager_ops
-eager_ops.run_ops_directly()
+eager_ops.subject.apply()
 import tensorflow as tf
 four = [tf.config.LogicalDeviceConfiguration()] * 4
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], four)

@@ -6,10 +6,18 @@ import asyncio
 import re
 import secrets
 
+import pyotp
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
+from app.accounts.second_factor import RECOVERY_CODES
+from tests.browser.accessibility import (
+    DESK,
+    PHONE,
+    assert_accessible_everywhere,
+    assert_fits,
+    assert_fits_phones_in,
+)
 from tests.browser.conftest import Visitor, VisitorFactory
 from tests.browser.signed_in_visitors import PASSWORD, sign_in, store_account_with_password
 from tests.browser.site import Site
@@ -136,7 +144,7 @@ async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Visitor
     page = await visitor.open("/en/sign-up")
     await page.locator("#field-name").fill("Ada Byron")
     await page.locator("#field-email").fill("ada@example.org")
-    await page.locator("#field-password").fill("12345678")
+    await page.locator("#field-password").fill("123456789012")
     await page.get_by_role("button", name="Create an account").click()
 
     field = page.locator("#field-password")
@@ -144,6 +152,43 @@ async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Visitor
     await expect(field).to_be_focused()
     await expect(field).to_have_accessible_description(re.compile("too common"))
     await expect(page.locator("#field-email")).to_have_value("ada@example.org")
+
+
+async def test_an_app_is_set_up_and_its_code_asked_for_on_accessible_pages(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page, address = await visitor.page(), await store_account_with_password(visitor.site)
+    await sign_in(page, visitor.site, address)
+    await page.goto(visitor.site.url("/en/settings/security"))
+    await page.get_by_role("link", name="Set up · Authenticator app").click()
+    await assert_accessible_everywhere(page, "authenticator")
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.get_by_role("button", name="Set up").click()
+    secret = "".join((await page.locator(".totp-key").inner_text()).split())
+    await assert_accessible_everywhere(page, "authenticator-secret")
+    await page.set_viewport_size(PHONE)
+    await assert_fits(page, "the page with the QR code")
+    await page.locator("#field-code").fill(pyotp.TOTP(secret).now())
+    await page.get_by_role("button", name="Confirm").click()
+    await expect(page.locator(".recovery-codes code")).to_have_count(RECOVERY_CODES)
+    code = await page.locator(".recovery-codes code").first.inner_text()
+    await assert_fits(page, "the page with the recovery codes")
+    await page.set_viewport_size(DESK)
+    await assert_accessible_everywhere(page, "recovery-codes")
+    await page.get_by_role("link", name="I have saved them").click()
+    await assert_fits_phones_in("ko", page, [visitor.site.url("/ko/settings/security/authenticator")])
+    await page.context.clear_cookies()
+    await page.set_viewport_size(DESK)
+
+    await page.goto(visitor.site.url("/en/sign-in?next=/en/settings"))
+    await page.locator("#field-email").fill(address)
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#field-code")).to_be_focused()
+    await assert_accessible_everywhere(page, "second-step")
+    await page.locator("#field-code").fill(code)
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url(visitor.site.url("/en/settings"))
 
 
 async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
@@ -48,6 +49,11 @@ class Exercise(CellPageObject):
         self.line = self.panel.locator(".exercise-status")
         self.rows = self.root.locator(".result .output .row")
 
+    async def judged(self, line: str) -> None:
+        """Wait for this verdict, and for the panel that comes with it."""
+        await expect(self.line).to_have_text(line, timeout=60_000)
+        await expect(self.panel).not_to_have_attribute("data-at-work", "")
+
     def check(self, name: str) -> Locator:
         return self.panel.locator(f'.check[data-check="{name}"]')
 
@@ -62,7 +68,7 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
 
     await exercise.panel.get_by_role("button", name="Check").click()
 
-    await expect(exercise.line).to_have_text("1 of 2 checks passed", timeout=60_000)
+    await exercise.judged("1 of 2 checks passed")
     await expect(mean).to_have_attribute("data-outcome", "failed")
     await expect(mean).to_contain_text("This is the sum, not the mean.")
     await expect(mean).to_contain_text("Not passed")
@@ -70,7 +76,7 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
     await expect(exercise.panel.locator(".exercise-output")).to_contain_text("adding up")
     await expect(exercise.panel).to_contain_text("after 2 more failed tries")
 
-    await mean.get_by_role("button", name="Hint").click()
+    await mean.get_by_role("button", name="Show a hint").click()
     await expect(mean.get_by_text("Divide by what?")).to_be_visible()
     await expect(mean.get_by_text("By the number of values.")).to_have_count(0)
     await mean.get_by_role("button", name="Next hint").click()
@@ -80,7 +86,7 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
     await exercise.write(RIGHT)
     await exercise.panel.get_by_role("button", name="Check").click()
 
-    await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
+    await exercise.judged("2 of 2 checks passed")
     await expect(exercise.panel).to_contain_text("You have passed this exercise.")
     await expect(mean.get_by_text("Divide by what?")).to_be_visible()
     await expect(page.locator("#progress-header-button")).to_contain_text("XP")
@@ -156,11 +162,11 @@ async def test_an_exercise_is_done_by_keyboard_alone(hall: VisitorFactory) -> No
     await page.keyboard.press("Control+a")
     await page.keyboard.insert_text(WRONG)
     await page.keyboard.press("Alt+Enter")
-    await expect(exercise.line).to_have_text("1 of 2 checks passed", timeout=60_000)
+    await exercise.judged("1 of 2 checks passed")
     await expect(page.locator("#announcements")).to_contain_text("This is the sum, not the mean.")
     assert await exercise.code() == WRONG
 
-    hint = exercise.panel.get_by_role("button", name="Hint")
+    hint = exercise.panel.get_by_role("button", name="Show a hint")
     await hint.first.focus()
     await page.keyboard.press("Enter")
     await expect(exercise.panel.get_by_text("Divide by what?")).to_be_visible()
@@ -170,7 +176,7 @@ async def test_an_exercise_is_done_by_keyboard_alone(hall: VisitorFactory) -> No
     await page.keyboard.press("Control+a")
     await page.keyboard.insert_text(RIGHT)
     await page.keyboard.press("Alt+Enter")
-    await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
+    await exercise.judged("2 of 2 checks passed")
     await expect(exercise.editor).to_be_focused()
 
 
@@ -186,7 +192,7 @@ async def test_a_page_that_is_reloaded_goes_on_showing_the_judgement(hall: Visit
     await page.reload()
 
     await expect(exercise.line).to_have_text("Checking")
-    await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
+    await exercise.judged("2 of 2 checks passed")
 
 
 async def test_a_check_that_is_stopped_is_no_try(hall: VisitorFactory) -> None:
@@ -196,28 +202,130 @@ async def test_a_check_that_is_stopped_is_no_try(hall: VisitorFactory) -> None:
     await exercise.panel.get_by_role("button", name="Check").click()
     await exercise.panel.get_by_role("button", name="Stop checking").click()
 
-    await expect(exercise.line).to_have_text("The check did not finish. It does not count as a try.", timeout=60_000)
+    await exercise.judged("The check did not finish. It does not count as a try.")
     await expect(exercise.panel).to_contain_text("after 3 more failed tries")
 
 
-async def test_checks_in_chinese_speak_chinese_around_an_untranslated_lesson(hall: VisitorFactory) -> None:
-    page = await (await hall.admit(width=360, height=800)).open("/zh/courses/course/one")
-    exercise = Exercise(page)
-    await exercise.panel.get_by_role("button", name="检查", exact=True).click()
+async def test_predictions_and_a_quiz_are_answered_by_keyboard_alone(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    quiz = page.locator("#quiz-what-divides")
+    await quiz.get_by_label("The number of replicas").focus()
+    await page.keyboard.press("Space")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(quiz.get_by_text("feedback-only-for-answers: replicas.")).to_be_visible()
+    await expect(quiz.get_by_role("status")).to_have_text("Not quite. Try again.")
+    await expect(quiz.get_by_role("button", name="Answer again")).to_be_focused()
+    await page.keyboard.press("Shift+Tab")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(quiz.get_by_text("feedback-only-for-answers: right.")).to_be_visible()
 
-    await expect(exercise.line).to_have_text("2 项检查中通过 1 项", timeout=60_000)
-    await assert_fits(page)
+    cell = CellPageObject(page, "last")
+    await cell.button("run").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#prediction-which-number").get_by_label("Your guess")).to_be_focused()
+    await page.keyboard.type("41")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#prediction-printed").get_by_label("Your guess")).to_be_focused()
+    await page.keyboard.type("7")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#prediction-order select").first).to_be_focused()
+    for place in ("2", "1", "3"):
+        await page.keyboard.type(place)
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#prediction-choice input").first).to_be_focused()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await expect(page.locator("#prediction-choice").get_by_role("button", name="Skip and run")).to_be_focused()
+    await page.keyboard.press("Enter")
+
+    await cell.finished()
+    await expect(page.locator("#prediction-printed")).to_contain_text("You guessed right.")
+    await expect(page.locator("#prediction-order")).to_contain_text("Forward → All-reduce → Backward")
 
 
-async def test_checks_in_korean_speak_korean(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open("/ko/courses/course/one")
+@dataclass(frozen=True)
+class Words:
+    """What a learner reads and presses."""
+
+    guess: str
+    guess_and_run: str
+    skip: str
+    replicas: str
+    answer: str
+    wrong: str
+    check: str
+    verdict: tuple[str, str]
+    mistake: str
+    hint: str
+    hint_text: str
+    solution: str
+
+
+KOREAN = Words(
+    guess="예측",
+    guess_and_run="예측하고 실행",
+    skip="건너뛰고 실행",
+    replicas="복제본 수",
+    answer="답하기",
+    wrong="아쉽습니다. 다시 답해 보세요.",
+    check="확인",
+    verdict=("체크 2개 중 1개 통과", "체크 2개 중 2개 통과"),
+    mistake="평균이 아니라 합계입니다.",
+    hint="힌트 보기",
+    hint_text="무엇으로 나눌까요?",
+    solution="풀이 보기",
+)
+CHINESE = Words(  # the lesson has no translation: its own words are English
+    guess="你的预测",
+    guess_and_run="预测并运行",
+    skip="跳过并运行",
+    replicas="The number of replicas",
+    answer="作答",
+    wrong="不太对，再试一次。",
+    check="检查",
+    verdict=("2 项检查中通过 1 项", "2 项检查中通过 2 项"),
+    mistake="This is the sum, not the mean.",
+    hint="显示提示",
+    hint_text="Divide by what?",
+    solution="显示解答",
+)
+
+
+@pytest.mark.parametrize(("language", "words"), [("ko", KOREAN), ("zh", CHINESE)])
+async def test_a_whole_exercise_fits_a_phone_in_another_language(
+    hall: VisitorFactory, language: str, words: Words
+) -> None:
+    page = await (await hall.admit(width=360, height=800)).open(f"/{language}/courses/course/one")
+    quiz, number = page.locator("#quiz-what-divides"), page.locator("#prediction-which-number")
+    await quiz.get_by_label(words.replicas).check()
+    await quiz.get_by_role("button", name=words.answer, exact=True).click()
+    await expect(quiz).to_contain_text(words.wrong)
+    await number.get_by_label(words.guess).fill("41")
+    await number.get_by_role("button", name=words.guess_and_run).click()
+    for name in ("printed", "order", "choice"):
+        await page.locator(f"#prediction-{name}").get_by_role("button", name=words.skip).click()
+    await CellPageObject(page, "last").finished()
+    await assert_fits(page, "a prediction")
+
     exercise = Exercise(page)
     await exercise.write(WRONG)
-    await exercise.panel.get_by_role("button", name="확인", exact=True).click()
+    await exercise.panel.get_by_role("button", name=words.check, exact=True).click()
+    await exercise.judged(words.verdict[0])
+    await expect(exercise.check("It is the mean")).to_contain_text(words.mistake)
+    await exercise.check("It is the mean").get_by_role("button", name=words.hint).click()
+    await expect(exercise.panel.get_by_text(words.hint_text)).to_be_visible()
+    await assert_fits(page, "a failed exercise")
 
-    await expect(exercise.line).to_have_text("체크 2개 중 1개 통과", timeout=60_000)
-    await expect(exercise.check("It is the mean")).to_contain_text("평균입니다")
-    await expect(exercise.check("It is the mean")).to_contain_text("평균이 아니라 합계입니다.")
+    await exercise.write(RIGHT)
+    await exercise.panel.get_by_role("button", name=words.check, exact=True).click()
+    await exercise.judged(words.verdict[1])
+    await exercise.panel.get_by_role("button", name=words.solution).click()
+    await expect(exercise.panel.locator(".solution")).to_be_visible()
+    await assert_fits(page, "a solution")
 
 
 async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) -> None:
@@ -226,8 +334,8 @@ async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) ->
     exercise = Exercise(page)
     await exercise.write(WRONG)
     await exercise.panel.get_by_role("button", name="Check").click()
-    await expect(exercise.line).to_have_text("1 of 2 checks passed", timeout=60_000)
-    await exercise.check("It is the mean").get_by_role("button", name="Hint").click()
+    await exercise.judged("1 of 2 checks passed")
+    await exercise.check("It is the mean").get_by_role("button", name="Show a hint").click()
     await exercise.panel.get_by_text("Your tries").click()
     await exercise.panel.get_by_role("button", name="Not passed").click()
     await expect(exercise.panel.get_by_role("button", name="Put this code into the cell")).to_be_visible()
@@ -243,7 +351,77 @@ async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) ->
 
     await exercise.write(RIGHT)
     await exercise.panel.get_by_role("button", name="Check").click()
-    await expect(exercise.line).to_have_text("2 of 2 checks passed", timeout=60_000)
+    await exercise.judged("2 of 2 checks passed")
     await exercise.panel.get_by_role("button", name="Show the solution").click()
     await expect(exercise.panel.locator(".solution")).to_be_visible()
     await assert_accessible_everywhere(page, "exercises passed")
+
+
+async def test_results_are_announced_as_they_come_and_then_the_verdict(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    exercise = Exercise(page)
+    await page.evaluate("""() => {
+        window.announced = [];
+        new MutationObserver((changes) => {
+            for (const { addedNodes } of changes) for (const { textContent } of addedNodes) announced.push(textContent);
+        }).observe(document.getElementById("announcements"), { childList: true });
+    }""")
+    await exercise.write(WRONG)
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await exercise.judged("1 of 2 checks passed")
+
+    announced: list[str] = await page.evaluate("announced")
+    *results, verdict = [text for text in announced if "passed" in text.lower()]
+    assert ". ".join(results) == "It is the mean: Not passed. It takes one value: Passed"
+    assert verdict.startswith("Your turn: 1 of 2 checks passed. It is the mean. This is the sum, not the mean.")
+
+
+async def test_a_panel_that_cannot_be_loaded_does_not_bring_back_the_verdict_before(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("Failed to load resource")
+    page = await visitor.open(LESSON)
+    exercise = Exercise(page)
+    await exercise.write(WRONG)
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await exercise.judged("1 of 2 checks passed")
+    await page.route("**/exercises/mean?hints=*", lambda route: route.fulfill(status=500))
+    await exercise.write(RIGHT)
+    await exercise.panel.get_by_role("button", name="Check").click()
+
+    line = "2 of 2 checks passed. Your tries could not be loaded. Reload the page to see them."
+    await exercise.judged(line)
+    await expect(page.locator("#announcements")).to_contain_text(line)
+
+
+async def test_a_new_visitor_who_answers_everything_at_once_is_one_visitor(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = CellPageObject(page, "last")
+    opened = await page.evaluate("performance.timeOrigin")
+
+    await page.locator(".prediction[data-for=last] [name=skip]").evaluate_all("all => all.forEach(one => one.click())")
+
+    await cell.finished()
+    assert await page.evaluate("performance.timeOrigin") == opened, "the page was not loaded again"
+    await page.reload()
+    await cell.finished()
+    await expect(page.locator(".prediction[data-for=last][data-state=open]")).to_have_count(0)
+
+
+async def test_a_run_that_does_not_show_the_result_says_so_and_can_be_repeated(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = CellPageObject(page, "last")
+    printed = page.locator("#prediction-printed")
+    await cell.write("print('nothing')")
+    for name in ("which-number", "order", "choice"):
+        await page.locator(f"#prediction-{name}").get_by_role("button", name="Skip and run").click()
+    await printed.get_by_label("Your guess").fill("7")
+    await printed.get_by_role("button", name="Guess and run").click()
+    await cell.finished()
+    await expect(printed).to_contain_text("The last run did not show the result, perhaps because the code")
+    await expect(page.locator("#announcements")).to_contain_text("The last run did not show the result")
+
+    await cell.root.get_by_role("button", name="Reset").click()
+    await printed.get_by_role("button", name="Run the cell again").click()
+
+    await expect(cell.root.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    await expect(printed).to_contain_text("You guessed right.")

@@ -12,9 +12,9 @@ from tests.factories.course import LESSON
 ORIGIN = "http://test"
 
 
-def browser_client(app: FastAPI) -> httpx.AsyncClient:
-    """A client that sends the same headers as a browser."""
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+def browser_client(app: FastAPI, address: str = "127.0.0.1") -> httpx.AsyncClient:
+    """A client that sends the same headers as a browser, from an IP address."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(address, 123))
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"sec-fetch-site": "same-origin"})
 
 

@@ -51,26 +51,34 @@ PREDICTION = Prediction(
 )
 
 
-def with_exercise(lesson: Lesson) -> Lesson:
-    """The lesson with its cell ``hello`` gated by a prediction, its cell ``exercise`` to be completed, and a quiz."""
+def with_exercise(lesson: Lesson, copies: int = 1) -> Lesson:
+    """The lesson with a prediction for its cell ``hello``, an exercise ``double``, and a quiz.
+
+    ``hello`` also runs on two GPUs. Copies of the three are called ``double-2``, ``double-3``, …
+    """
     words = KOREAN if lesson.language == "ko" else {}
-    made = replace(lesson.cells[0], name="double", title="Double it", exercise=replace(EXERCISE, translations=words))
+    hello, *others = lesson.cells
+    made = replace(hello, name="double", title="Double it", exercise=replace(EXERCISE, translations=words))
+    suffixes = ["", *(f"-{number}" for number in range(2, copies + 1))]
+    exercises = [replace(made, name=f"double{suffix}") for suffix in suffixes]
+    predictions = [replace(PREDICTION, name=f"how-many{suffix}") for suffix in suffixes]
+    quizzes = [replace(QUIZ, name=f"which{suffix}") for suffix in suffixes]
     return replace(
         lesson,
-        cells=(*lesson.cells, made),
-        blocks=(PREDICTION, *lesson.blocks, made, QUIZ),
+        cells=(replace(hello, topologies=("gpu:4", "gpu:2")), *others, *exercises),
+        blocks=(*predictions, *lesson.blocks, *exercises, *quizzes),
         digest=f"{lesson.digest} with an exercise",
     )
 
 
-def add_exercise(app: FastAPI) -> None:
+def add_exercise(app: FastAPI, copies: int = 1) -> None:
     """Put them into the only lesson of the small course whenever it is read."""
     catalog = CATALOG.get(app)
 
     def add() -> None:
         for view in (catalog, catalog.with_drafts):
             lessons = {
-                key: {language: with_exercise(lesson) for language, lesson in by_language.items()}
+                key: {language: with_exercise(lesson, copies) for language, lesson in by_language.items()}
                 for key, by_language in view.snapshot.lessons.items()
             }
             view.snapshot = replace(view.snapshot, lessons=lessons, digest=f"{view.snapshot.digest} with an exercise")

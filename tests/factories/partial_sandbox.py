@@ -76,7 +76,7 @@ def _behind_namespaces(policy: SandboxPolicy, program: str) -> None:
     hear, report = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if not os.fork():
         hear.close()
-        enter(policy, report, lambda: _fork_and_run(program))
+        enter(policy, report, lambda _: _fork_and_run(program))
     report.close()
     while word := hear.recv(4096):
         if word.startswith(b"!"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.progress.achievement_file import parse_achievements
 from app.progress.events import LearningEvent
 from app.progress.ledger import Ledger
-from app.progress.requirements import CourseRequirements, Requirements
+from app.progress.requirements import UNJUDGED_XP, CourseRequirements, Requirements
 
 _ACHIEVEMENTS = {
     "first": (20, '{ kind = "cell" }'),
@@ -51,5 +51,5 @@ POSSIBLE = (
     *(LearningEvent("day", f"2026-11-{day}") for day in (16, 17, 18, 25)),
 )
 """Facts that lead to all of it."""
-EVERYTHING = 4 * 10 + 2 * 15 + 2 * 25 + 2 * 50 + 200 + 20 + 30 + 40 + 50 + 60 + 25 + 75 + 10
-"""XP of whoever has them all: c/d has no cell, so it is worth none."""
+EVERYTHING = 4 * 10 + 2 * 15 + 5 * UNJUDGED_XP + 20 + 30 + 40 + 50 + 60 + 25 + 75 + 10
+"""XP of whoever has them all: two lessons, two modules and the course; c/d has no cell, so it is worth none."""

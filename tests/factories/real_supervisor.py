@@ -46,16 +46,16 @@ _TIMEOUT_S = 90.0
 _START_TIMEOUT_S = 250.0
 """A little more than the node itself gives a zygote: a busy machine may take that long to import TensorFlow."""
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_USERS = 256
+_USERS = 512
 """As many as a node of the tests may have."""
-_NODES = 512
+_NODES = 256
 """As many as one process of tests may start; the next process has others, up to the last user there may be."""
 _first_uid = 100_000 + os.getpid() % 16_000 * _NODES * _USERS
 _uids = iter(range(_first_uid, _first_uid + _NODES * _USERS, _USERS))
 
 
 def next_uids() -> range:
-    """Plain users that nothing else runs as: of zygotes the first, of sessions the others. Without root, ourselves."""
+    """Users that nothing else runs as: the supervisor's, the zygotes', then the sessions'. Without root, our own."""
     if os.geteuid() != 0:
         return range(os.geteuid(), os.geteuid() + 1)
     first = next(_uids, None)
@@ -64,9 +64,10 @@ def next_uids() -> range:
 
 
 def cgroups_of(supervisor: int) -> list[Path]:
-    """The cgroups that supervisors created for themselves, whether they live or not."""
+    """The cgroups in which a supervisor makes those of its sessions, whether it lives or not."""
     name = f"lockstep-{supervisor}"
-    return [Path(top, name) for top, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
+    found = [Path(top, name) for top, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
+    return [group for group in found if not (group / name).exists()]  # one that root has delegated holds another
 
 
 class _Connection(HTTPConnection):
@@ -94,6 +95,7 @@ class RealSupervisor:
         self.temporary = self.folder / "t"
         for folder in (self.data, self.temporary):
             folder.mkdir()
+        self.temporary.chmod(0o1777)  # as /tmp
         self.uids = next_uids()
         self._before = before
         usual = {"warm_kernels": 1, "prepare_data_sets": 0, "service_uid": self.uids[0]}
@@ -194,7 +196,7 @@ class RealSupervisor:
         found = []
         own = set() if os.geteuid() == 0 else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
         for process in psutil.process_iter(["uids", "status", "name"]):
-            ours = process.info["uids"] and process.info["uids"].real in self.uids
+            ours = process.info["uids"] and process.info["uids"].real in self.uids[1:]
             if own:  # a user who also runs other things; what ends here is the zygote's child until it is gone
                 ours = process.pid in own and process.info["name"] != "bwrap"
             if ours and process.info["status"] != psutil.STATUS_ZOMBIE:

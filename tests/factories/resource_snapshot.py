@@ -151,9 +151,9 @@ def _mounts(pid: int, below: Path | None = None) -> Counter[str]:
 def _files(node: RealSupervisor) -> tuple[str, ...]:
     if os.geteuid() in node.uids:
         return ()  # nobody can tell whose they are
-    found = [path for folder in _SHARED_FOLDERS for path in _entries(Path(folder)) if _owner(path) in node.uids]
+    found = [path for folder in _SHARED_FOLDERS for path in _entries(Path(folder)) if _owner(path) in node.uids[1:]]
     found += [path for path in node.folders() if not path.name.startswith("lockstep-node-")]
-    found += [path for path in node.data.rglob("*") if _owner(path) in node.uids]
+    found += [path for path in node.data.rglob("*") if _owner(path) in node.uids[1:]]
     return tuple(sorted(map(str, found)))
 
 

@@ -96,6 +96,10 @@ attempt('setgid 0', lambda: os.setgid(0))
 attempt('setgroups', lambda: os.setgroups([0]))
 attempt('chown', lambda: os.chown('/tmp', 0, 0))
 attempt('nice', lambda: os.setpriority(os.PRIO_PROCESS, 0, -20))
+attempt('idle class of 1', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+attempt('cores of 1', lambda: os.sched_setaffinity(1, {0}))
+for which, who in ((os.PRIO_PROCESS, 1), (os.PRIO_PGRP, 1), (os.PRIO_USER, 0)):
+    attempt('nice of others', lambda: os.setpriority(which, who, 19))
 attempt('realtime', lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)))
 import resource
 def more_memory(): resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))
@@ -151,9 +155,16 @@ for path in ('kernel/core_pattern', 'kernel/hostname', 'kernel/shmmax', 'vm/over
 for path in ('/proc/sysrq-trigger', '/proc/irq/default_smp_affinity', '/proc/self/uid_map', '/proc/self/gid_map',
              '/proc/self/setgroups', '/proc/1/oom_score_adj', '/proc/1/comm', '/proc/1/clear_refs'):
     attempt(path, lambda: put(path, b'9'))
-attempt('never killed', lambda: put('/proc/self/oom_score_adj', b'-999'))
-for path in ('/proc/keys', '/proc/kallsyms', '/proc/modules', '/proc/timer_list', '/proc/key-users'):
-    attempt(path, lambda: open(path).read(), ('',))
+for score in (b'-999', b'0', b'400', b'1000'):
+    attempt('killed after others ' + score.decode(), lambda: put('/proc/self/oom_score_adj', score))
+for path in ('/proc/self/comm', '/proc/self/clear_refs', '/proc/self/mem', '/proc/self/coredump_filter'):
+    attempt('write ' + path, lambda: open(path, 'r+b', buffering=0))
+for name in ('cpu', 'io', 'memory'):
+    attempt('pressure ' + name, lambda: put('/proc/pressure/' + name, b'some 150000 2000000'))
+attempt('pressure', lambda: os.listdir('/proc/pressure'), ([],))
+for path in ('/proc/keys', '/proc/kallsyms', '/proc/modules', '/proc/timer_list', '/proc/key-users', '/proc/cmdline',
+             '/proc/config.gz', '/proc/interrupts', '/proc/diskstats', '/proc/partitions', '/proc/locks'):
+    attempt(path, lambda: open(path, 'rb').read(), (b'',))
 attempt('limits of 1', lambda: call(302, 1, 7, ctypes.create_string_buffer(16), 0))
 attempt('hide', lambda: libc.prctl(4, 0, 0, 0, 0), (-1,))
 attempt('tracer', lambda: libc.prctl(0x59616d61, -1, 0, 0, 0), (-1,))

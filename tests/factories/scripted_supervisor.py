@@ -145,6 +145,11 @@ class ScriptedSupervisor:
         async with self._sessions_changed:
             await self._sessions_changed.wait_for(lambda: name in self._awaited)
 
+    async def session_ended(self, name: str) -> None:
+        """Return once somebody has ended that session."""
+        async with self._sessions_changed:
+            await self._sessions_changed.wait_for(lambda: name not in self.sessions)
+
     async def emit(self, run: ScriptedRun, **event: Any) -> None:
         async with run.news:
             run.last_seq += 1
@@ -217,7 +222,10 @@ class ScriptedSupervisor:
         yield self.sessions[name].model_dump_json() + "\n"
 
     async def _end(self, request: Request) -> Response:
-        return Response(status_code=204) if self.sessions.pop(request.path_params["id"], None) else _unknown()
+        async with self._sessions_changed:
+            ended = self.sessions.pop(request.path_params["id"], None)
+            self._sessions_changed.notify_all()
+        return Response(status_code=204) if ended else _unknown()
 
     async def _interrupt(self, request: Request) -> Response:
         return await self._noted(request, self.interrupted)

@@ -122,7 +122,12 @@ class ServeCommand:
         found = []
         for process in psutil.process_iter(["uids", "status", "name"]):
             uids, status = process.info["uids"], process.info["status"]
-            if uids and uids.real in self.uids and status != psutil.STATUS_ZOMBIE and process.info["name"] != "bwrap":
+            if (
+                uids
+                and uids.real in self.uids[1:]
+                and status != psutil.STATUS_ZOMBIE
+                and process.info["name"] != "bwrap"
+            ):
                 found.append(process)
         return found
 

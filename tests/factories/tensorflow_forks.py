@@ -64,8 +64,8 @@ def main() -> None:
 
     from runners.guest.tf_patches import eager_ops, gpu, placement_log  # noqa: F401 - imported once, not in each fork
 
-    eager_ops.run_ops_directly()
-    placement_log.enable_placement_log()
+    eager_ops.subject.apply()
+    placement_log.subject.apply()
     tf.config.list_physical_devices()
     _ = tf.keras.layers, tf.keras.optimizers
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Every route, requested by every kind of user: only those that its feature allows get in, and no request fails."""
+"""Every route, requested by every kind of user: only those that its access allows get in, and no request fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from app.web.access import ROUTE_ACCESS, Access
+from app.web.access import Access, access_of
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
@@ -57,21 +57,17 @@ async def test_everyone_gets_in_where_they_may_and_nowhere_else(
         async with aclosing(await asker(app, who)) as client:
             answer = await client.request(method, path)
         let_in = answer.status_code not in SHUT
-        if let_in is not (who in LET_IN[ROUTE_ACCESS.get(app)[route.name]]) or answer.status_code >= 500:
+        if let_in is not (who in LET_IN[access_of(route)]) or answer.status_code >= 500:
             wrong.append(f"{route.name}: {method} {path} answered {answer.status_code}")
     assert wrong == []
 
 
 async def test_who_is_refused_is_told_whether_to_sign_in_or_that_it_is_not_for_them(app: FastAPI) -> None:
     for route in all_routes(app):
-        if isinstance(route, Route) and ROUTE_ACCESS.get(app)[route.name] in (
-            Access.account,
-            Access.instructor,
-            Access.admin,
-        ):
+        if isinstance(route, Route) and access_of(route) in (Access.account, Access.instructor, Access.admin):
             method, path = asked(route)
             async with browser_client(app) as stranger:
                 assert (await stranger.request(method, path)).status_code == 401, route.name
-            if ROUTE_ACCESS.get(app)[route.name] is not Access.account:
+            if access_of(route) is not Access.account:
                 async with await signed_in_browser(app) as learner:
                     assert (await learner.request(method, path)).status_code == 403, route.name

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
-from app.accounts.auth_sessions import AUTH_SESSION_LIFETIME, REAUTHENTICATE_AFTER, SEEN_AT_PRECISION
+from app.accounts.auth_sessions import (
+    AUTH_SESSION_LIFETIME,
+    MAX_AUTH_SESSION_LIFETIME,
+    REAUTHENTICATE_AFTER,
+    SEEN_AT_PRECISION,
+)
 from app.accounts.models import Account, AuthSession, RetiredHandle
 from app.accounts.session_cookie import SESSION_COOKIE
 from app.db import Base, now
@@ -75,6 +82,7 @@ async def test_a_profile_is_saved_and_said_to_be(app: FastAPI, ada: httpx.AsyncC
     ("field", "value", "sentence"),
     [
         ("name", " ", "Enter a name"),
+        ("name", "\u0410dmin", "This name could be mistaken"),
         ("handle", "-ada", "Use 3 to 30 lowercase letters"),
         ("handle", "other-one", "This handle is taken, was used before"),
         ("handle", "Adm1n", "This handle is taken, was used before"),
@@ -102,7 +110,7 @@ async def test_a_new_password_signs_every_other_browser_out_and_gives_this_one_a
         assert wrong.status_code == 422
         assert "Incorrect password." in wrong.text
         weak = await ada.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": "ada"})
-        assert "Use at least 8 characters." in weak.text
+        assert "Use at least 12 characters." in weak.text
         assert await names(other)
 
         done = await ada.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": NEW})
@@ -194,6 +202,26 @@ async def test_a_sign_in_lasts_from_its_last_use_on(app: FastAPI, ada: httpx.Asy
     assert not await names(ada)
 
 
+async def test_a_session_in_constant_use_ends_with_its_cookies_90_days_after_the_sign_in(
+    app: FastAPI, ada: httpx.AsyncClient
+) -> None:
+    await ada.get("/en/account-menu")
+    left = timedelta(hours=2)
+    async with app.state.db.writing() as session:
+        used = {"last_seen_at": now() - SEEN_AT_PRECISION, "expires_at": now() + AUTH_SESSION_LIFETIME}
+        signed_in_at = now() - MAX_AUTH_SESSION_LIFETIME + left
+        await session.execute(update(AuthSession).values(created_at=signed_in_at, **used))
+
+    renewed = await ada.get("/en/account-menu")
+
+    ages = [int(age) for age in re.findall(r"Max-Age=([0-9]+)", "\n".join(renewed.headers.get_list("set-cookie")))]
+    assert len(ages) == 2  # the token, and what tells scripts whose browser it is
+    assert all(left.total_seconds() - 60 < age <= left.total_seconds() for age in ages)
+    async with app.state.db.session() as session:
+        sign_in = (await session.scalars(select(AuthSession))).one()
+    assert sign_in.expires_at == signed_in_at + MAX_AUTH_SESSION_LIFETIME
+
+
 async def test_everything_kept_of_a_person_is_one_json_document(
     app: FastAPI, ada: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
@@ -221,6 +249,10 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
                 learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, occurred_at=now()
             )
         )
+    page = (await ada.get("/en/settings/data")).text
+    assert (
+        page.index("permanently:") < page.index("earlier versions of comments") < page.index("Kept, without your name:")
+    )
     wrong = await ada.post("/en/settings/data/delete", data={"password": "no"})
     assert wrong.status_code == 422
 

@@ -14,6 +14,7 @@ from sqlalchemy import delete, select, update
 
 from app.accounts.invitations import create_invitation
 from app.accounts.models import Account, AuthSession, EmailLink, Passkey, Role
+from app.accounts.passwords import AsyncPasswordHasher
 from app.accounts.session_cookie import ACCOUNT_COOKIE, SESSION_COOKIE, SIGNED_OUT
 from app.db import now
 from app.main import create_app
@@ -178,6 +179,19 @@ async def test_signing_in_gives_a_token_that_the_browser_never_had(
         assert len((await session.scalars(select(AuthSession))).all()) == 1
 
 
+async def test_an_account_keeps_signing_in_with_a_password_from_before_the_rules(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    account = await store_account(app.state.db, email="ada@example.org")
+    async with app.state.db.writing() as session:
+        (await session.get_one(Account, account.id)).password_hash = await AsyncPasswordHasher().hash("12345678")
+
+    answer = await client.post("/en/sign-in", data={"email": "ada@example.org", "password": "12345678"})
+
+    assert answer.status_code == 303
+    assert "Ada Byron" in await menu(client)
+
+
 def at_school(app: FastAPI) -> httpx.AsyncClient:
     """A browser with a network address that many people share."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=("8.8.8.8", 1))
@@ -234,16 +248,23 @@ async def test_nothing_tells_whether_an_address_has_an_account(
 
 
 async def test_a_form_keeps_what_was_typed_and_says_beside_the_field_what_is_wrong(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/en/sign-up", data={"name": "Ada & co", "email": "ada", "password": "12345678"})
+    answer = await client.post("/en/sign-up", data={"name": "Ada & co", "email": "ada", "password": "123456789012"})
 
     assert answer.status_code == 422
     html = answer.text
     assert 'value="Ada &amp; co"' in html
     assert 'value="ada"' in html
-    assert "12345678" not in html
+    assert "123456789012" not in html
     assert re.search(r'id="field-email"[^>]*aria-invalid="true"[^>]*aria-describedby="wrong-email', html)
     assert '<p class="wrong" id="wrong-email">Enter a complete email address' in html
     assert "too common" in html
+
+
+async def test_nobody_signs_up_with_a_name_that_looks_like_the_staffs(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/en/sign-up", data={**ADA, "name": "\u0410dmin"})
+
+    assert answer.status_code == 422
+    assert 'id="wrong-name">This name could be mistaken for a member of staff' in answer.text
 
 
 async def test_a_forgotten_password_is_replaced_and_every_other_browser_signed_out(

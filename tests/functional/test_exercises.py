@@ -6,20 +6,27 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select
 
+from app.accounts.merge import merge_visitor
 from app.db import Database
 from app.exercises.models import Submission
 from app.feedback.models import ProblemReport
 from app.main import create_app
 from app.progress.models import LedgerEntry
 from app.runs import event_log, judgements
+from app.runs.dispatcher import DISPATCHER
+from app.runs.errors import AddressLimitReached
 from app.runs.models import Run, RunEvent
+from app.runs.personal_data import move_runs
+from app.runs.quotas import QuotaLimits
 from app.settings import Settings
+from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
 from tests.factories.judged_lesson import CHECKS_SOURCE, DIAGNOSIS, FACTOR, SHAPE, SOLUTION, add_exercise
@@ -207,6 +214,44 @@ async def test_a_press_whose_answer_was_lost_is_judged_once(
     assert again["state"] == "finished"
 
 
+async def test_a_press_that_is_sent_again_after_signing_in_is_judged_once(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    key = str(uuid.uuid4())
+    first = await submitted(client, key=key)
+    await judge(supervisor, first["id"], (FACTOR, "failed"))
+    await ended(client, first["id"])
+    account = await store_account(app.state.db)
+    async with app.state.db.writing() as session:
+        visitor = (await session.get_one(Run, first["id"])).learner_id
+        await merge_visitor(session, visitor, await session.merge(account), (move_runs,))
+
+    async with await signed_in_browser(app, account) as browser:
+        assert (await submitted(browser, key=key))["id"] == first["id"]
+
+
+@pytest.mark.parametrize("limit", ["too many runs", "too much stored", "too many at the address"])
+async def test_a_press_that_is_repeated_is_answered_whatever_limit_was_reached_since(
+    app: FastAPI,
+    client: httpx.AsyncClient,
+    supervisor: ScriptedSupervisor,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+) -> None:
+    key = str(uuid.uuid4())
+    first = await submitted(client, key=key)
+    dispatcher = DISPATCHER.get(app)
+    if limit == "too many runs":
+        monkeypatch.setattr(dispatcher, "_max_unfinished", 1)
+    elif limit == "too much stored":
+        monkeypatch.setattr(dispatcher.quotas, "limits", QuotaLimits(visitor=1, address=1))
+    else:
+        monkeypatch.setattr(dispatcher, "admit", Mock(side_effect=AddressLimitReached(most=1)))
+
+    assert (await submitted(client, key=key))["id"] == first["id"]
+    assert (await client.post("/runs", json={"lesson": LESSON, "cell": "alone", "code": "1"})).status_code == 429
+
+
 async def test_without_a_runner_there_is_a_sentence_and_no_try(app: FastAPI, client: httpx.AsyncClient) -> None:
     response = await submit(client)
 
@@ -324,12 +369,12 @@ async def test_another_exercise_waits_for_the_first(
 ) -> None:
     run = await submitted(client)
     async with app.state.db.writing() as session:
-        (await session.get_one(Run, run["id"])).cell = "another"
+        (await session.get_one(Run, run["id"])).cell = "alone"
 
     response = await submit(client)
 
     assert response.status_code == 409
-    assert "another" in response.json()["error"]["message"]
+    assert "“On one CPU”" in response.json()["error"]["message"]
 
 
 async def test_too_many_checks_are_slowed_down(

@@ -115,6 +115,15 @@ async def test_a_site_is_asked_with_state_nonce_pkce_and_our_exact_address(
     assert issuer.asked == ["/.well-known/openid-configuration"]
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_link_on_another_site_starts_no_sign_in(client: httpx.AsyncClient, issuer: Issuer, site: str) -> None:
+    answer = await client.get(WITH, headers={"sec-fetch-site": site})
+
+    assert answer.status_code == 200
+    assert "Continue with Example University" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
 @pytest.mark.parametrize("next_", ["https://evil.test/", "//evil.test/", "/\\evil.test"])
 async def test_it_leads_nowhere_else(client: httpx.AsyncClient, issuer: Issuer, next_: str) -> None:
     answer = await back(client, issuer, str(httpx.URL(WITH, params={"next": next_})))

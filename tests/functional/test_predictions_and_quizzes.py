@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.main import create_app
+from app.progress.events import PREDICTION_XP, QUIZ_XP
 from app.progress.models import LedgerEntry
+from app.progress.requirements import LESSON_XP
+from app.runs.event_log import run_topic
 from app.settings import Settings
+from app.web.dependencies import BUS
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
 from tests.factories.judged_lesson import FACTOR, SHAPE, add_exercise
@@ -45,14 +50,24 @@ async def guess(client: httpx.AsyncClient, number: str) -> str:
 
 
 async def run_cell(
-    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, *printed: str, code: str = 'print("hello")'
+    client: httpx.AsyncClient,
+    supervisor: ScriptedSupervisor,
+    *printed: str,
+    code: str = 'print("hello")',
+    outcome: str = "ok",
+    **machine: Any,
 ) -> None:
-    run = await press_run(client, code)
+    run = await press_run(client, code, **machine)
     scripted = await supervisor.run(run["id"])
     await supervisor.emit(scripted, kind="started")
     await supervisor.say(scripted, *printed)
-    await supervisor.finish(scripted)
-    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
+    await supervisor.finish(scripted, outcome)
+    await ended(client, run["id"])
+
+
+async def ended(client: httpx.AsyncClient, run_id: str) -> None:
+    """Return once the end of the run is stored."""
+    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run_id}/stream") as stream:
         async for _line in stream.aiter_lines():
             pass
 
@@ -64,9 +79,7 @@ async def pass_exercise(client: httpx.AsyncClient, supervisor: ScriptedSuperviso
     for name in (FACTOR, SHAPE):
         await supervisor.emit(scripted, kind="check", name=name, outcome="passed")
     await supervisor.finish(scripted)
-    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
-        async for _line in stream.aiter_lines():
-            pass
+    await ended(client, run["id"])
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -83,7 +96,7 @@ async def test_the_guess_is_shown_beside_the_result_of_the_next_run(
     assert 'data-state="done"' in shown
     assert "You guessed right." in shown
     assert await ledger(app, "prediction", "foresight") == {
-        ("prediction", f"{LESSON}#how-many", 5),
+        ("prediction", f"{LESSON}#how-many", PREDICTION_XP),
         ("foresight", f"{LESSON}#how-many", 0),
     }
 
@@ -113,13 +126,66 @@ async def test_what_is_no_guess_comes_back_with_a_sentence_and_is_not_recorded(
     assert await ledger(app, "prediction") == set()
 
 
-async def test_a_run_that_does_not_tell_leaves_the_guess_waiting(
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({}, "The last run did not show the result."),
+        ({"code": "print(2)"}, "perhaps because the code of the cell was changed"),
+        ({"outcome": "error"}, "The last run ended with an error before it showed the result."),
+        ({"outcome": "interrupted"}, "The last run did not finish"),
+        ({"topology": "gpu:2"}, "a run on 4 GPUs, simulated, Keras 3."),
+    ],
+)
+async def test_a_run_that_does_not_give_the_result_says_why(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, more: dict[str, Any], sentence: str
+) -> None:
+    assert "Run the cell to see it." in await guess(client, "16")
+    await run_cell(client, supervisor, "nothing", **more)
+
+    shown = (await client.get(PREDICTION_URL)).text
+
+    assert 'data-state="waiting"' in shown
+    assert sentence in shown
+    assert 'data-action="run-predicted"' in shown
+
+    await run_cell(client, supervisor, "sees 16 of them")
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+
+
+async def test_only_the_machine_that_the_cell_names_gives_the_result(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await guess(client, "8")
+    await run_cell(client, supervisor, "sees 8 of them", topology="gpu:2")
+    assert 'data-state="waiting"' in (await client.get(PREDICTION_URL)).text
+
+    await run_cell(client, supervisor, "sees 16 of them")
+
+    assert "The run showed something else." in (await client.get(PREDICTION_URL)).text
+    assert await ledger(app, "foresight") == set()
+
+
+async def test_a_cell_that_runs_without_an_answer_counts_as_skipped(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await run_cell(client, supervisor, "sees 16 of them")
+
+    shown = await guess(client, "16")
+
+    assert 'data-state="done"' in shown
+    assert "skipped" in shown
+    assert "You guessed right." not in shown
+    assert await ledger(app, "prediction", "foresight") == {("prediction", f"{LESSON}#how-many", 0)}
+
+
+async def test_a_run_that_never_started_skips_nothing(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    await guess(client, "16")
-    await run_cell(client, supervisor, "nothing")
+    run = await press_run(client)
+    await supervisor.finish(await supervisor.run(run["id"]), "interrupted")
+    await ended(client, run["id"])
 
-    assert 'data-state="waiting"' in (await client.get(PREDICTION_URL)).text
+    assert 'data-state="open"' in (await client.get(PREDICTION_URL)).text
 
 
 async def test_colors_do_not_hide_the_result(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
@@ -129,15 +195,22 @@ async def test_colors_do_not_hide_the_result(client: httpx.AsyncClient, supervis
     assert "You guessed right." in (await client.get(PREDICTION_URL)).text
 
 
-async def test_who_has_run_the_cell_before_guesses_with_knowledge(
+async def test_a_guess_while_the_cell_runs_is_made_with_knowledge(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    await run_cell(client, supervisor, "sees 16 of them")
+    run = await press_run(client)
+    scripted = await supervisor.run(run["id"])
+    await supervisor.emit(scripted, kind="started")
+    with BUS.get(app).subscribe(run_topic(run["id"])) as stored:
+        while (await client.get(f"/runs/{run['id']}")).json()["state"] != "running":
+            await stored.wait(0.1)
     await guess(client, "16")
+    await supervisor.finish(scripted)
+    await ended(client, run["id"])
     await run_cell(client, supervisor, "sees 16 of them")
 
     assert "You guessed right." in (await client.get(PREDICTION_URL)).text
-    assert await ledger(app, "foresight") == set()
+    assert await ledger(app, "prediction", "foresight") == {("prediction", f"{LESSON}#how-many", 0)}
 
 
 async def test_others_are_shown_once_there_is_a_result_and_no_one_of_them_is_named(
@@ -195,7 +268,7 @@ async def test_the_first_try_is_recorded_and_later_ones_cost_nothing(app: FastAP
     async with app.state.db.session() as session:
         answer = (await session.scalars(select(QuizAnswer))).one()
     assert (answer.first_choices, answer.first_right, answer.choices, answer.tries) == ("1", False, "0", 2)
-    assert await ledger(app, "quiz", "knew") == {("quiz", f"{LESSON}#which", 5)}
+    assert await ledger(app, "quiz", "knew") == {("quiz", f"{LESSON}#which", QUIZ_XP)}
 
 
 @pytest.mark.parametrize("fields", [{}, {"choice": "2"}, {"choice": "x"}, {"choice-0": "on", "choice-1": "on"}])
@@ -223,7 +296,7 @@ async def test_passing_its_exercises_and_answering_its_questions_completes_a_les
 
     await pass_exercise(client, supervisor)
 
-    assert await ledger(app, "lesson") == {("lesson", LESSON, 25)}
+    assert await ledger(app, "lesson") == {("lesson", LESSON, LESSON_XP)}
 
 
 async def test_one_answer_brings_all_of_a_learners_work_to_the_page(client: httpx.AsyncClient) -> None:
@@ -234,6 +307,36 @@ async def test_one_answer_brings_all_of_a_learners_work_to_the_page(client: http
 
     for target in ("#exercise-double-body", "#prediction-how-many", "#quiz-which"):
         assert f'hx-target="{target}"' in work
+
+
+@pytest.mark.parametrize("copies", [2, 5])
+async def test_the_work_in_a_lesson_takes_seven_queries_however_much_it_is(
+    settings: Settings, supervisor: ScriptedSupervisor, copies: int
+) -> None:
+    """One identifies the learner, and six load the work."""
+    app = create_app(settings)
+    add_exercise(app, copies)
+    asked: list[str] = []
+    async with app.router.lifespan_context(app), browser_client(app) as client, browser_client(app) as other:
+        for number in range(1, copies + 1):
+            suffix = f"-{number}" if number > 1 else ""
+            body = {"code": "x", "key": f"{number:020}"}
+            run = (await client.post(f"{LESSON_URL}/exercises/double{suffix}/submissions", json=body)).json()
+            await supervisor.finish(await supervisor.run(run["id"]))
+            await ended(client, run["id"])
+            for learner in (client, other):
+                await learner.post(f"{PREDICTION_URL}{suffix}", data={"guess": "3"})
+            await client.post(f"{QUIZ_URL}{suffix}", data={"choice": "0"})
+        async with app.state.db.writing() as session:
+            for answer in (await session.scalars(select(PredictionAnswer))).all():
+                answer.result = None if answer.prediction == "how-many" else "3"
+        event.listen(app.state.db.engine.sync_engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+
+        work = (await client.get(f"{LESSON_URL}/work")).text
+
+    assert work.count("<hx-partial") == 3 * copies
+    assert work.count("What 1 other learner guessed") == copies - 1
+    assert len(asked) == 7, asked
 
 
 async def test_the_end_of_a_lesson_says_what_is_left_to_do(client: httpx.AsyncClient) -> None:

@@ -113,6 +113,18 @@ async def test_a_run_that_went_wrong_is_worth_nothing(
     assert await _entries(app) == {}
 
 
+@pytest.mark.parametrize("outcome", ["ok", "error"])
+async def test_a_run_that_ended_itself_is_worth_nothing(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor, outcome: str
+) -> None:
+    code = "import sys; sys.exit(0); s = tf.distribute.MirroredStrategy()"
+    run = await press_run(client, code)
+    await supervisor.finish(await supervisor.run(run["id"]), outcome, exited=True)
+    await _until_finished(app, run["id"])
+
+    assert await _entries(app) == {}
+
+
 async def test_two_processes_that_store_the_same_end_award_it_once(
     settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:

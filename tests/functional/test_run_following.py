@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 
 from app.db import now
 from app.main import create_app
@@ -202,8 +202,8 @@ async def test_a_process_that_was_overtaken_lets_go_of_what_it_will_never_be_sen
     run = await press_run(client)
     await _until_finished(app, run["id"])
     dispatcher = app.state.dispatcher
-    late = RunFollower(run["id"], app.state.db, dispatcher.runner, app.state.bus, 10**6)
-    stale = event_log.LogPosition(last_seq=0, stored_bytes=0, finished=False, submitted=True, created_at=now())
+    late = RunFollower(run["id"], app.state.db, dispatcher.runner, app.state.bus, dispatcher.quotas)
+    stale = event_log.LogPosition(last_seq=0, finished=False, submitted=True, created_at=now(), session_id="s")
 
     async with asyncio.timeout(5):
         await late._carry(stale)
@@ -227,23 +227,6 @@ async def test_events_that_do_not_follow_on_one_another_are_never_stored(
 
     assert finished.outcome == "lost"
     assert [(event.seq, event.kind) for event in await _stored(app, run["id"])] == [(1, "text"), (2, "finished")]
-
-
-async def test_a_log_past_its_bound_ends_the_run(
-    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
-) -> None:
-    app.state.dispatcher.followers._max_stored_bytes = 50_000
-    run = await press_run(client)
-    scripted = await supervisor.run(run["id"])
-
-    await supervisor.say(scripted, *["x" * 10_000] * 20)
-
-    finished = await _until_finished(app, run["id"])
-    assert finished.outcome in ("output", "interrupted")
-    assert finished.stored_bytes < 300_000
-    async with asyncio.timeout(5):
-        while not scripted.stopped:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def test_much_output_is_stored_in_few_transactions(
@@ -282,16 +265,23 @@ async def test_a_database_that_fails_for_a_moment_loses_nothing(
     assert len(await _stored(app, run["id"])) == 4
 
 
-async def test_a_run_that_vanished_from_the_database_is_dropped(
+async def test_a_run_that_vanished_from_the_database_is_dropped_and_its_code_ends(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)
+    scripted = await supervisor.run(run["id"])
+    await supervisor.say(scripted, "x")
+    await _until_stored(app, run["id"], 1)
     async with app.state.db.writing() as session:
         await session.execute(update(Run).where(Run.id == run["id"]).values(learner_id="x"))
+        await session.execute(delete(RunEvent))
         await session.delete(await session.get_one(Run, run["id"]))
-    await supervisor.say(await supervisor.run(run["id"]), "x")
+    await supervisor.say(scripted, "x")
 
     await _until_nobody_watches(app)
+    assert scripted.stopped
+    async with asyncio.timeout(5):
+        await supervisor.session_ended(scripted.request.session)
     async with app.state.db.session() as session:
         assert await session.scalar(select(func.count()).select_from(RunEvent)) == 0
 

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.merge import MergeResult, merge_visitor, resolve_learner_id
 from app.accounts.models import Account, MergedVisitor
 from app.db import Database
+from app.exercises.models import PredictionAnswer, QuizAnswer
+from app.exercises.personal_data import move_answers
+from app.exercises.predictions import answer_prediction
+from app.exercises.quizzes import answer_quiz
+from app.lessons.catalog import Catalog
+from app.progress.achievement_catalog import AchievementCatalog
+from app.progress.models import LedgerEntry
+from app.progress.service import ProgressService
 from app.runs.models import Run
 from app.runs.personal_data import move_runs
 from tests.factories.accounts import store_account
+from tests.factories.course import write_course
+from tests.factories.judged_lesson import PREDICTION, QUIZ, with_exercise
 from tests.factories.stored_runs import store_runs
 
 MERGERS = (move_runs,)
@@ -26,6 +38,75 @@ async def merge(db: Database, visitor: str, account: Account, *, adopt: bool = F
     async with db.writing() as session:
         mine = await session.merge(account)
         return await merge_visitor(session, visitor, mine, MERGERS, adopt=adopt)
+
+
+class Answerer:
+    """Answers a question and a prediction of a lesson, as their routes do."""
+
+    def __init__(self, db: Database, root: Path) -> None:
+        catalog = Catalog(write_course(root), quiet=True)
+        catalog.reload()
+        self.db = db
+        self.lesson = with_exercise(catalog.lesson("small", "first", "en"))
+        self.progress = ProgressService(catalog, AchievementCatalog(catalog))
+
+    async def answer(self, learner: str) -> None:
+        async with self.db.writing() as session:
+            await answer_quiz(session, self.progress, learner, self.lesson, QUIZ, [0])
+        async with self.db.writing() as session:
+            guess = {"guess": "16"}
+            await answer_prediction(session, self.progress, learner, self.lesson, PREDICTION, guess, skip=False)
+
+    async def owners(self) -> set[tuple[str, str]]:
+        """The tables that hold answers, and whose they are."""
+        found = set()
+        async with self.db.session() as session:
+            for table in (QuizAnswer, PredictionAnswer, LedgerEntry):
+                found |= {(table.__tablename__, learner) for learner in await session.scalars(select(table.learner_id))}
+        return found
+
+
+async def test_an_answer_sent_while_a_visitor_merges_is_the_accounts(database: Database, tmp_path: Path) -> None:
+    account = await store_account(database)
+    answerer = Answerer(database, tmp_path)
+    sent: list[asyncio.Task[None]] = []
+
+    async def answer_meanwhile(session: AsyncSession, visitor: str, _account: str) -> dict[str, int]:
+        """Let the answer get as far as it can before the merge is committed."""
+        sent.append(asyncio.create_task(answerer.answer(visitor)))
+        if session.get_bind().dialect.name == "postgresql":
+            waiting = "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database WHERE NOT granted"
+            here = text(f"{waiting} AND locktype = 'advisory' AND datname = current_database()")
+            while not sent[0].done() and not await session.scalar(here):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        return {}
+
+    async with database.writing() as session:
+        mine = await session.merge(account)
+        mergers = (move_runs, answerer.progress.ledger.merge, move_answers, answer_meanwhile)
+        await merge_visitor(session, "a", mine, mergers)
+    await asyncio.gather(*sent)
+
+    assert await answerer.owners() == {
+        ("quiz_answers", account.learner_id),
+        ("prediction_answers", account.learner_id),
+        ("ledger_entries", account.learner_id),
+    }
+
+
+async def test_an_answer_sent_before_a_visitor_merges_moves_with_them(database: Database, tmp_path: Path) -> None:
+    account = await store_account(database)
+    answerer = Answerer(database, tmp_path)
+
+    for _ in range(2):  # after the merge, the browser still has the visitor's page
+        await answerer.answer("a")
+        async with database.writing() as session:
+            mine = await session.merge(account)
+            await merge_visitor(session, "a", mine, (answerer.progress.ledger.merge, move_answers))
+
+    assert {learner for _table, learner in await answerer.owners()} == {account.learner_id}
+    async with database.session() as session:
+        assert [answer.tries for answer in await session.scalars(select(QuizAnswer))] == [2]
 
 
 async def test_two_browsers_merge_at_once_and_each_again(database: Database) -> None:

@@ -41,14 +41,21 @@ def allowed(syscall: str) -> list[Any]:
     return [rule for rule in profile["syscalls"] if syscall in rule["names"] and rule["action"] == "SCMP_ACT_ALLOW"]
 
 
-def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
-    runner = services()["runner"]
+def test_the_runner_has_no_network_and_keeps_no_capability() -> None:
+    runner, recipe = services()["runner"], (ROOT / "docker" / "runner.Dockerfile").read_text()
     assert runner["network_mode"] == "none"
     assert runner["cap_drop"] == ["ALL"]
     assert "no-new-privileges" in runner["security_opt"]
-    assert runner["user"].split(":")[0] not in ("0", "root")
     assert runner["read_only"] is True
-    assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports"} & runner.keys()
+    assert not {"privileged", "devices", "pid", "ipc", "ports"} & runner.keys()
+
+    assert runner["cap_add"] == ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN"]
+    assert (
+        'ENTRYPOINT ["/usr/local/lib/lockstep/start"]' in recipe
+    )  # gives them up: tests/functional/test_container_start.py
+    assert not {"user", "entrypoint"} & runner.keys()
+    for other in (service for name, service in services().items() if name != "runner"):
+        assert "cap_add" not in other or "SYS_ADMIN" not in other["cap_add"]
 
 
 def test_the_runner_expects_untrusted_users_and_a_container_as_outer_sandbox() -> None:
@@ -171,7 +178,7 @@ def test_the_images_are_made_of_the_locks() -> None:
     for name, lock in (("web", "web.txt"), ("runner", "runner.txt")):
         recipe = (ROOT / "docker" / f"{name}.Dockerfile").read_text()
         assert f"--require-hashes -r locks/{lock}" in recipe
-        assert re.search(r"^USER lockstep$", recipe, re.MULTILINE)
+        assert name == "runner" or re.search(r"^USER lockstep$", recipe, re.MULTILINE)  # it gives up root at its start
 
 
 def test_the_runner_image_has_no_application_and_the_web_image_only_the_wire() -> None:
@@ -226,3 +233,9 @@ def test_with_gpus_the_runner_gets_devices_and_memory_and_no_way_out() -> None:
     settings = {name: str(value) for name, value in runner["environment"].items() if name.startswith("LOCKSTEP_")}
     assert runner_environment(settings) == settings
     assert "ARG CUDA" in (ROOT / "docker" / "runner.Dockerfile").read_text()
+
+
+def test_the_web_image_has_all_scripts_and_styles_before_it_bundles_them() -> None:
+    recipe = (ROOT / "docker" / "web.Dockerfile").read_text()
+    before_bundling = recipe.partition("RUN node $NPM run build")[0].splitlines()
+    assert "COPY app app" in before_bundling, "each feature has a folder frontend"

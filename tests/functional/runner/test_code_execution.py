@@ -185,7 +185,9 @@ async def test_a_script_may_end_itself(learner: SessionClient) -> None:
     told = await learner.run("import sys; print('on'); sys.exit(0)")
     assert told.outcome == Outcome.ok
     assert told.kinds == ["started", "text", "finished"]
+    assert told.finished.exited, "the lines after that did not run"
     assert (await learner.run("import sys; sys.exit(3)")).outcome == Outcome.error
+    assert not (await learner.run("print('on')")).finished.exited
 
 
 @pytest.mark.parametrize("code", ["input('name? ')", "import getpass; getpass.getpass()"])

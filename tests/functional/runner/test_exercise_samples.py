@@ -33,6 +33,8 @@ async def test_solution_passes_and_starter_and_wrong_answers_fail(client: Runner
     assert await judged(client, folder) == [
         ("solution", "passed", []),
         ("starter", "failed", []),
+        ("answer None", "failed", []),
+        ("answer []", "failed", []),
         ("mean--sum.py", "failed", []),
     ]
 
@@ -54,7 +56,7 @@ async def test_what_is_judged_otherwise_is_an_error_with_its_place(client: Runne
         header=FRONT_MATTER + "topology: cpu\n",
     )
 
-    solution, starter, none, right = await judged(client, folder)
+    solution, starter, _, _, none, right = await judged(client, folder)
 
     assert solution[1] == "failed"
     assert "lesson.md:" in solution[2][0]
@@ -64,19 +66,23 @@ async def test_what_is_judged_otherwise_is_an_error_with_its_place(client: Runne
     assert starter[0] == "starter"
 
 
-async def test_a_check_that_fails_itself_is_reported_with_its_traceback(client: RunnerClient, folder: Path) -> None:
+async def test_a_check_that_fails_itself_is_reported_once_with_its_line(client: RunnerClient, folder: Path) -> None:
     (folder / "checks.py").write_text(CHECKS.replace("work.rng", "work.random"))
 
-    solution, *_ = await judged(client, folder)
+    solution, *others = await judged(client, folder)
 
+    line = next(number for number, line in enumerate(CHECKS.splitlines(), 1) if "work.rng" in line)
+    (error,) = solution[2]
     assert solution[1] == "fault"
-    assert "could not be judged" in solution[2][0]
-    assert "AttributeError" in solution[2][0]
+    assert error.startswith(f"checks.py:{line}: the check 'It is the mean' raised AttributeError: ")
+    assert [errors for _, _, errors in others] == [[]] * len(others)
 
 
 async def test_the_exercise_of_the_guide_is_judged_as_the_guide_says(client: RunnerClient, tmp_path: Path) -> None:
     assert await judged(client, write_guide_lesson(tmp_path / "guide")) == [
         ("solution", "passed", []),
         ("starter", "failed", []),
+        ("answer None", "failed", []),
+        ("answer []", "failed", []),
         ("part-of-mean--own-share.py", "failed", []),
     ]

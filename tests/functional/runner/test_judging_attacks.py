@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -229,6 +230,59 @@ async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(
     told = await replace(UNSEEN, seconds=50, needs=needs).judge(client, code)
     assert "looked" in told.text, told
     assert ("FOUND in " in told.text) == planted
+
+
+MEASURED = Exercise(
+    needs=(
+        """
+        calls = []
+
+        def measure(values):
+            calls.clear()
+            return total(lambda n: calls.append(n) or values[n], len(values)), len(calls)
+        """,
+    ),
+    solution="def total(value, count): return sum(value(n) for n in range(count))",
+    checks="""
+        from runners.checks import untouched
+        @check("task", "Asks for each value once")
+        def once(work):
+            untouched(work, "measure", "calls")
+            values = work.rng.integers(1, 100, size=9).tolist()
+            equal(work.call("measure", values), (sum(values), 9))
+    """,
+)
+FORGED_MEASUREMENTS = {
+    "a function of the same name": "def measure(values): return sum(values), len(values)",
+    "a magic": "%time measure = lambda values: (sum(values), len(values))",
+    "a line that only looks like a magic": (
+        'x = """\n%"""; measure = lambda values: (sum(values), len(values))\ny = """\n%"""'
+    ),
+    "an attribute of the module": "import __main__\n__main__.measure = lambda values: (sum(values), len(values))",
+    "the namespace of another function": """
+        def find(): pass
+        find.__globals__["mea" + "sure"] = lambda values: (sum(values), len(values))
+    """,
+    "text that is executed": "exec('mea' + 'sure = lambda values: (sum(values), len(values))')",
+    "the counter": """
+        def total(value, count):
+            result = sum(value(n) + value(n) for n in range(count)) / 2
+            del calls[count:]
+            return int(result)
+    """,
+}
+
+
+async def test_a_given_function_measures_what_the_solution_does(client: RunnerClient) -> None:
+    told = await MEASURED.judge(client)
+    assert told.verdict == "passed", told.checks
+
+
+@pytest.mark.parametrize("cheat", FORGED_MEASUREMENTS.values(), ids=FORGED_MEASUREMENTS)
+async def test_what_a_given_function_measures_cannot_be_forged(client: RunnerClient, cheat: str) -> None:
+    unsolved = "" if "def total" in cheat else "\ndef total(value, count): return value(0)\n"
+    told = await MEASURED.judge(client, textwrap.dedent(cheat) + unsolved)
+    assert told.verdict == "failed", told.checks
 
 
 async def test_after_all_that_the_node_judges_as_before(node: RealSupervisor, client: RunnerClient) -> None:

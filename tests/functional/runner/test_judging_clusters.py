@@ -117,6 +117,76 @@ GRAPH = Exercise(
 )
 
 
+REPLICAS = Exercise(
+    topology="gpu:2",
+    needs=(
+        """
+        import tensorflow as tf
+        strategy = tf.distribute.MirroredStrategy()
+        with strategy.scope():
+            weight = tf.Variable(0.0)
+        """,
+    ),
+    solution="""
+        @tf.function
+        def step(x):
+            weight.assign(1.0)
+            def on_replica():
+                context = tf.distribute.get_replica_context()
+                own = x[context.replica_id_in_sync_group::2]
+                weight.assign_add(context.all_reduce("SUM", tf.reduce_sum(own)))
+            strategy.run(on_replica)
+            return strategy.experimental_local_results(weight)
+    """,
+    checks="""
+        @check("task", "Each replica adds what all of them have")
+        def added(work):
+            for size in (5, 8):
+                x = work.rng.normal(size=size).astype("float32")
+                graph = work.graph("step", x)
+                close(graph.result, [1 + x.sum()] * 2, atol=1e-4)
+                equal(graph.collectives, 2)
+    """,
+)
+TOGETHER = Exercise(
+    topology="workers:2",
+    seconds=60,
+    needs=(
+        """
+        import tensorflow as tf
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        """,
+    ),
+    solution="""
+        def total(factor, mine):
+            def on_replica():
+                return tf.distribute.get_replica_context().all_reduce("SUM", factor * tf.constant(mine))
+            return strategy.run(tf.function(on_replica))
+    """,
+    checks="""
+        @check("task", "Each worker adds what all of them have")
+        def added(work):
+            parts = [float(part) for part in work.rng.integers(1, 100, size=2)]
+            close(work.per_task("total", 2.0, own=parts), [2 * sum(parts)] * 2)
+    """,
+)
+
+
+async def test_each_worker_is_called_with_the_argument_of_its_own(client: RunnerClient) -> None:
+    told = await TOGETHER.judge(client)
+    assert told.verdict == "passed", [*told.checks, told.text[-1500:]]
+    told = await TOGETHER.judge(client, "def total(factor, mine): return factor * mine")
+    assert told.verdict == "failed"
+
+
+async def test_a_graph_with_replicas_keeps_their_variables_and_collectives(client: RunnerClient) -> None:
+    told = await REPLICAS.judge(client)
+    assert told.verdict == "passed", [*told.checks, told.text[-1500:]]
+    alone = "@tf.function\ndef step(x): return [1 + tf.reduce_sum(x)] * 2"
+    told = await REPLICAS.judge(client, alone)
+    assert (told.verdict, told.checks[0].got) == ("failed", "0")
+
+
 async def test_the_shards_of_workers_are_judged_together(client: RunnerClient) -> None:
     told = await PARTITION.judge(client)
     assert told.verdict == "passed", told.checks

@@ -147,5 +147,4 @@ async def test_a_supervisor_that_is_asked_to_end_leaves_nothing(mortal: RealSupe
         await learners[1].submit("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
         assert mortal.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
     assert mortal.folders() == []
-    assert mortal.cgroups() == []
-    mortal.wait(lambda: not mortal.processes(), 3)
+    mortal.wait(lambda: not mortal.processes() and not mortal.cgroups(), 5)

@@ -55,7 +55,8 @@ os.chmod('/tmp/d/g', 0o600); os.utime('/tmp/d/g'); os.truncate('/tmp/d/g', 0)
 shutil.copytree('/tmp/d/e', '/home/learner/e'); shutil.move('/home/learner/e', '/dev/shm/e'); shutil.rmtree('/tmp/d')
 with tempfile.NamedTemporaryFile() as t: t.write(b'x')
 Path('/dev/null').write_text('x'); assert Path('/dev/zero').open('rb').read(3) == b'\\0\\0\\0'
-if os.path.isdir('/proc/1'): Path('/proc/self/comm').write_text('renamed')
+import ctypes; assert ctypes.CDLL(None).prctl(15, b'renamed', 0, 0, 0) == 0
+if os.path.isdir('/proc/1'): assert Path('/proc/self/comm').read_text() == 'renamed\\n'
 """,
     "terminals": """
 import os, pty, subprocess

@@ -123,6 +123,17 @@ async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(l
     assert (await learner.run("'x' in globals()")).result == "False"
 
 
+async def test_a_run_that_ignores_the_interrupt_ends_with_its_session(learner: SessionClient) -> None:
+    run = await learner.submit(
+        "while True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: print('not me')"
+    )
+    await until(learner.client, learner.session, SessionState.busy)
+    await learner.client.stop(run.id)
+    async with asyncio.timeout(10):
+        await learner.client.end(learner.session)
+        assert (await learner.read(run)).outcome == Outcome.interrupted
+
+
 async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(
     node: RealSupervisor, learner: SessionClient
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.config.settings import MiB
-from runners.wire.client import RunnerClient
+from runners.wire.client import RequestRefused, RunnerClient
 from runners.wire.protocol import Health, Outcome, ReachedLimit
 from tests.factories import short_timeouts
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
@@ -44,6 +44,20 @@ TOO_MUCH = {
         "os.fork()\n"
         "for page in range(0, len(kept), 4096): kept[page] = 1\n"
         "time.sleep(200)",
+        MEMORY,
+    ),
+    "page tables": (
+        "import mmap, time\n"
+        "kept = mmap.mmap(-1, 300 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)\n"
+        "for at in range(0, len(kept), 2 << 20): kept[at]\n"
+        "time.sleep(200)",
+        MEMORY,
+    ),
+    "a program that nobody may read": (
+        "import os, shutil, subprocess, sys\n"
+        "shutil.copy(os.path.realpath(sys.executable), '/tmp/p')\n"
+        "os.chmod('/tmp/p', 0o111)\n"
+        "subprocess.run(['/tmp/p', '-c', 'kept = bytearray(600 << 20); import time; time.sleep(200)'])",
         MEMORY,
     ),
     "CPU time of one process": ("while True: pass", CPU),
@@ -154,31 +168,37 @@ def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare
         "CPU share",
     }
     assert safeguards["processes"].detail == "128 in a session; RLIMIT_NPROC"
-    assert safeguards["memory"].detail == "only polled; misses memfd, sockets and page tables"
+    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
     warnings = [line for line in bare.log.read_text().splitlines() if "safeguard missing: memory" in line]
     assert len(warnings) == 1
 
 
-TWICE_THE_LIMIT = """
-import os
-held = []
-piece = bytes(8 << 20)
-for i in range(16):
-    held.append(os.memfd_create(str(i)))
-    for _ in range(1024 // 16 // 8):
-        os.write(held[-1], piece)
-print(sum(os.fstat(fd).st_size for fd in held) >> 20, "MiB held")
-for fd in held:
-    os.close(fd)
-"""
+async def test_no_program_makes_a_nameless_file_whose_memory_nobody_counts(learner: SessionClient) -> None:
+    told = await learner.run("import os\nos.memfd_create('x')")
+    assert (told.outcome, told.error.name) == ("error", "PermissionError")
 
 
-async def test_memory_in_a_memfd_is_not_counted_and_untrusted_code_runs_all_the_same(bare: RealSupervisor) -> None:
-    async with RunnerClient(bare.socket, untrusted_users=True) as web:
-        learner = SessionClient(web)
-        told = await learner.run(TWICE_THE_LIMIT)
-        await learner.leave()
+async def test_the_supervisor_goes_first_when_a_session_is_busy(learner: SessionClient) -> None:
+    told = await learner.run(
+        "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0))\nos.setpriority(os.PRIO_PROCESS, 0, 0)"
+    )
+    assert (told.outcome, told.error.name, told.stdout) == ("error", "PermissionError", "10\n")
 
-    assert (told.outcome, told.stdout) == (Outcome.ok, "1024 MiB held\n")  # of 512; with a cgroup it ends with memory
+
+async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare: RealSupervisor) -> None:
+    lease = {"topology": "cpu", "keras": 3, "key": "0" * 32}
+    status, kernel = bare.ask("POST", "/kernels", lease)
+    assert status == 200
+    async with bare.client() as trusted, RunnerClient(bare.socket, untrusted_users=True) as web:
+        mine = SessionClient(trusted)
+        assert (await mine.run("print(1)")).stdout == "1\n"
+        for learner in (SessionClient(web), mine):
+            with pytest.raises(RequestRefused) as run:
+                await learner.run("print(1)")
+            assert (run.value.status, run.value.refusal.code) == (403, "unsafe")
+
+    bare.wait(lambda: bare.ask("DELETE", f"/kernels/{kernel['id']}")[0] == 404, 5)  # bare kernels end, too
+    assert bare.ask("POST", "/kernels", lease)[0] == 403
     health = Health.model_validate(bare.health())
-    assert (health.untrusted_users, health.refuses) == (True, "")
+    assert (health.untrusted_users, health.safe) == (True, False)
+    assert health.refuses.endswith("'lockstep doctor' says what to do. Missing: memory, CPU share.")

@@ -5,11 +5,14 @@ Nothing but forks and the cgroups module is needed here, so it also runs in a sm
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -166,3 +169,68 @@ def test_what_a_dead_supervisor_left_is_swept(groups: CgroupManager) -> None:
         os._exit(0)
     os.waitpid(again, 0)
     assert not left_of(child)
+
+
+def fill_sockets(kind: str) -> list[socket.socket]:
+    """Send as much as the machine takes to sockets of this process that nobody reads; it is there while they are."""
+    kept: list[socket.socket] = []
+    refused = 0
+    while len(kept) < 400 and refused < 50:
+        if kind == "tcp":
+            server = socket.create_server(("127.0.0.1", 0))
+            sender = socket.socket()
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+            sender.connect(server.getsockname())
+            kept += [server, sender, server.accept()[0]]
+        else:
+            receiver, sender = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            receiver.bind(("127.0.0.1", 0))
+            sender.connect(receiver.getsockname())
+            kept += [receiver, sender]
+        sender.setblocking(False)
+        sent = 0
+        with contextlib.suppress(OSError):
+            for _ in range(400):
+                sent += sender.send(bytes(32_768))
+        refused += sent < 1 << 16
+    return kept
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_sessions_together_hold_less_than_half_of_what_tcp_may_have(groups: CgroupManager, kind: str) -> None:
+    bases = [Path(top) for top in left_of(os.getpid()) if Path(top, "memory.kmem.tcp.usage_in_bytes").exists()]
+    if not bases:
+        pytest.skip("sockets are not counted separately here")
+    before, full, ended, children = _in_sockets(kind), os.pipe(), os.pipe(), []
+    most = int(Path("/proc/sys/net/ipv4/tcp_mem").read_text().split()[2]) * mmap.PAGESIZE
+    sessions = [groups.create(f"sockets-{n}", Limits(memory_mb=2048)) for n in range(8)]
+    for session in sessions:
+        pid = os.fork()
+        if not pid:
+            session.add(os.getpid())
+            try:
+                kept = fill_sockets(kind)
+                os.write(full[1], b"x")
+                os.close(ended[1])
+                os.read(ended[0], 1)
+                del kept
+            finally:
+                os._exit(0)
+        children.append(pid)
+        assert os.read(full[0], 1)
+    held = _in_sockets(kind) - before
+    for end in (*full, *ended):
+        os.close(end)
+    for pid in children:
+        os.waitpid(pid, 0)
+    assert all(session.remove() for session in sessions)
+
+    print(kind, held >> 20, "MiB of", most >> 20)
+    assert most / 32 < held < most / 2
+
+
+def _in_sockets(kind: str) -> int:
+    """Bytes in all sockets of this machine, as its kernel counts them."""
+    line = next(x for x in Path("/proc/net/sockstat").read_text().splitlines() if x.startswith(f"{kind.upper()}:"))
+    return int(line.split()[-1]) * mmap.PAGESIZE

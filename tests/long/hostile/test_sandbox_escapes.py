@@ -38,6 +38,19 @@ async def test_it_gets_nowhere(hostile: SessionClient, code: str) -> None:
     _judge(told, told.stdout)
 
 
+async def test_every_kernel_is_killed_before_its_pid_1_and_can_change_neither(
+    client: RunnerClient, hostile: SessionClient
+) -> None:
+    scores = "print(*(int(open(f'/proc/{pid}/oom_score_adj').read()) for pid in ('self', 1)))"
+    first = await hostile.run(TRY + "attempt('0', lambda: put('/proc/self/oom_score_adj', b'0'))\n" + scores)
+    await client.restart(hostile.session)
+    second = await hostile.run(scores)
+    await hostile.leave()
+
+    assert first.stdout.splitlines() == ["refused 0 30", "500 400"]
+    assert second.stdout == "500 400\n"
+
+
 async def test_what_listens_on_the_host_is_out_of_reach(node: RealSupervisor, hostile: SessionClient) -> None:
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind(f"\0lockstep-test-{os.getpid()}")

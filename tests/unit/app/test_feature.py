@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,29 +10,29 @@ from fastapi import APIRouter
 
 from app.feature import Feature
 from app.main import FEATURES
-from app.web.access import Access
+from app.web.access import Access, access_of
 
 
-def _router() -> APIRouter:
-    router = APIRouter()
+def _router(of_router: Sequence[Access], of_route: Sequence[Access]) -> APIRouter:
+    router = APIRouter(tags=[*of_router])
 
-    @router.get("/tea", name="tea")
+    @router.get("/tea", name="tea", tags=[*of_route])
     async def tea() -> None: ...
 
     return router
 
 
-def test_a_feature_says_who_may_open_each_of_its_routes() -> None:
-    feature = Feature(name="tea", routers=(_router(),), access={"tea": Access.public})
+@pytest.mark.parametrize(("of_router", "of_route"), [([Access.admin], []), ([], [Access.admin])])
+def test_a_route_or_its_router_says_who_may_use_it(of_router: Sequence[Access], of_route: Sequence[Access]) -> None:
+    feature = Feature(name="tea", routers=(_router(of_router, of_route),))
 
-    assert [getattr(route, "path", "") for route in feature.routes] == ["/tea"]
-    assert feature.access == {"tea": Access.public}
+    assert [access_of(route) for route in feature.routes] == [Access.admin]
 
 
-@pytest.mark.parametrize("access", [{}, {"tea": Access.public, "coffee": Access.public}])
-def test_a_feature_cannot_leave_out_a_route_or_name_one_it_does_not_have(access: dict[str, Access]) -> None:
-    with pytest.raises(ValueError, match=r"feature tea: 'access' and the routes do not match: (tea|coffee)"):
-        Feature(name="tea", routers=(_router(),), access=access)
+@pytest.mark.parametrize("of_router", [[], [Access.public]])
+def test_a_route_has_exactly_one_access(of_router: Sequence[Access]) -> None:
+    with pytest.raises(ValueError, match="the route tea needs exactly one Access among its tags"):
+        Feature(name="tea", routers=(_router(of_router, of_router),))
 
 
 def test_every_record_is_collected_once() -> None:
@@ -40,9 +41,7 @@ def test_every_record_is_collected_once() -> None:
     assert sorted(feature.name for feature in FEATURES) == sorted(packages)
 
 
-def test_no_two_features_claim_the_same_route_export_or_kind_of_notification() -> None:
-    routes = [name for feature in FEATURES for name in feature.access]
+def test_no_two_features_claim_the_same_export() -> None:
     exports = [name for feature in FEATURES for name in feature.exporters]
 
-    assert len(routes) == len(set(routes))
     assert len(exports) == len(set(exports))

@@ -13,8 +13,8 @@ from pygments.token import Comment, String, Whitespace, is_token_subtype
 
 from app import i18n
 
-FRONTEND = Path(i18n.__file__).parent / "web" / "frontend"
-SCRIPTS = sorted(path for path in FRONTEND.glob("*.ts") if not path.name.endswith(".d.ts"))
+APP = Path(i18n.__file__).parent
+SCRIPTS = sorted(path for path in (*APP.glob("*.ts"), *APP.glob("*/frontend/*.ts")) if ".d." not in path.name)
 SPOKEN = {"textContent", "innerText", "innerHTML", "title", "ariaLabel", "alt", "placeholder"}
 """Properties whose text a person reads or hears; as attributes too, and all whose name begins as below."""
 SPEAKERS = {"announce": 0, "append": 0, "prepend": 0, "replaceChildren": 0, "createTextNode": 0, "make": 2}

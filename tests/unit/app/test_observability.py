@@ -1,17 +1,59 @@
-"""The log entries of a request."""
+"""The log entries of a request, and what no entry may contain."""
 
 from __future__ import annotations
 
+import logging
 import secrets
 
 import pytest
+import structlog
 
-from app.observability import redact_path
+from app.observability import configure_logging, redact_path
+from app.settings import Settings
+
+_SEQUENCES = ("\x1b]0;title\x07", "\x9b2J", "\r", "\u202e", "\udc80")
+"""Escape sequences in 7 and 8 bits, a return to the start of the line, text that runs backward, half a character."""
 
 
 def test_the_token_of_a_mails_link_is_not_logged() -> None:
     assert redact_path(f"/en/email-link/{secrets.token_urlsafe(32)}") == "/en/email-link/…"
     assert redact_path(f"/en/unsubscribe/{'a1' * 16}.reply.65ab12cd.{secrets.token_urlsafe(32)}") == "/en/unsubscribe/…"
+
+
+@pytest.mark.parametrize("damage", [".", "%3E", "=", ",and more", "/", "\n", "/x"])
+@pytest.mark.parametrize("prefix", ["/en/email-link/", "/en/unsubscribe/", "//en/email-link/", "/EN/Email-Link/"])
+def test_a_damaged_link_of_a_mail_is_not_logged_either(prefix: str, damage: str) -> None:
+    token = secrets.token_urlsafe(32)
+
+    assert redact_path(f"{prefix}{token}{damage}") == f"{prefix}…"
+    assert redact_path(f"{prefix}{damage}{token}") == f"{prefix}…"
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_no_entry_holds_control_characters(log_format: str, capfd: pytest.CaptureFixture[str]) -> None:
+    configure_logging(Settings(log_format=log_format))
+    sent = "".join(_SEQUENCES)
+
+    structlog.get_logger().info(f"an event {sent}", path=f"/{sent}", nested={"name": sent})
+    logging.getLogger("a library").warning("a message %s", sent)
+    try:
+        raise ValueError(sent)
+    except ValueError:
+        structlog.get_logger().exception("it failed")
+        logging.getLogger("a library").exception("it failed there")
+
+    log = capfd.readouterr().err
+    assert log.count("ValueError: ") == 2
+    assert not [each for each in log if not each.isprintable() and each != "\n"]
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_nobody_can_add_a_line_to_the_log(log_format: str, capfd: pytest.CaptureFixture[str]) -> None:
+    configure_logging(Settings(log_format=log_format))
+
+    structlog.get_logger().info("request\nsecond", path="/\n2026-01-01T00:00:00Z [info] sign_in")
+
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ parts = loaded()
         (["app/runs/follower_pool.py", "docs/learn/strategies.md"], ["wheel", "matrix", "soak", "fuzz", "load"]),
         (["runners/guest/api/cluster_failures.py"], list(parts.ALL)),
         (["tests/long/soak/soak_programs.py", "README.md"], ["soak"]),
-        (["tests/factories/sandbox_escapes.py"], ["hostile", "matrix", "soak", "fuzz", "load"]),
+        (["tests/factories/sandbox_escapes.py"], ["hostile", "runner", "matrix", "soak", "fuzz", "load"]),
         (["locks/web.txt"], []),
         (["locks/dev.txt"], list(parts.ALL)),
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,25 @@ SCRIPT = Path(__file__).parents[3] / ".ci" / "with-postgres"
 
 
 def start(command: str) -> subprocess.Popen[str]:
-    """Start it in its own process group, without a server, which would take a second."""
+    """Start it in its own process group, without a server, which would take a second.
+
+    Nothing but a signal's default lets a shell catch it: tests that run in the background ignore interrupts.
+    """
     environment = {**os.environ, "LOCKSTEP_TEST_POSTGRES_URL": "postgresql+asyncpg://elsewhere/tests"}
-    return subprocess.Popen(
-        [SCRIPT, "bash", "-c", command], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    with default_interrupts():
+        return subprocess.Popen(
+            [SCRIPT, "bash", "-c", command], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+
+@contextmanager
+def default_interrupts() -> Iterator[None]:
+    """Started meanwhile, a program gets the default for an interrupt: Python's own handler is not inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_command_has_a_folder_that_is_gone_afterwards_and_its_own_exit_status() -> None:

@@ -16,7 +16,7 @@ from runners.wire.protocol import Capability, Health, LibraryPatch, LibraryPatch
 OUTER = Safeguard(name="outer sandbox", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
 CPU = Safeguard(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
 MEMORY = Safeguard(
-    kind="limit", name="memory", in_force=False, detail="only polled", reported=True, means="Delegate one."
+    kind="limit", name="memory", in_force=False, detail="only watched", essential=True, means="Delegate one."
 )
 WELL = HealthCheck("runner", True, "0 of 40 sessions")
 
@@ -56,13 +56,13 @@ def test_the_status_and_the_last_line_say_how_it_is(found: DoctorReport, status:
     assert json.loads(to_json(found))["status"] == status
 
 
-def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() -> None:
+def test_memory_that_is_only_watched_is_off_and_a_gap() -> None:
     found = findings(OUTER, MEMORY)
     text = " ".join(to_text(found))
 
     assert found.status == 3
     assert json.loads(to_json(found))["safe"] is False
-    assert "  off     memory              only polled" in text
+    assert "  off     memory              only watched" in text
     assert text.endswith(
         "Code from untrusted users is not safe here, and this runner is only for people you trust. Missing: memory."
     )

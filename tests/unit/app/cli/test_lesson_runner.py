@@ -120,7 +120,10 @@ def test_cells_that_are_only_to_be_read_are_not_run() -> None:
 def test_a_cell_that_answers_a_prediction_has_to_print_the_number(lines: tuple[str, ...], missing: bool) -> None:
     question = "```{predict} How long?\n:name: time\n:cell: one\n:from: 'it prints {number}'\n```\n\n"
     lesson = render_body(question + CELL)
-    wanted = "cell 'one' did not print 'it prints {number}', which the prediction 'time' is answered from"
+    wanted = (
+        "cell 'one' did not print 'it prints {number}', which the prediction 'time' is answered from;"
+        " print it, or correct 'from'"
+    )
 
     assert prediction_errors(lesson, CellResult(lesson.cells[0], Outcome.ok, 1.0, None, lines)) == [wanted] * missing
     assert prediction_errors(lesson, CellResult(lesson.cells[0], Outcome.error, 1.0, None, lines)) == []

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import pyotp
 import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,8 +18,9 @@ from typer.testing import CliRunner, Result
 
 from app.accounts.auth_sessions import create_auth_session
 from app.accounts.invitations import find_invitation
-from app.accounts.models import Account, AuthSession, Role
+from app.accounts.models import Account, Authenticator, AuthSession, RecoveryCode, Role
 from app.accounts.passwords import AsyncPasswordHasher
+from app.accounts.second_factor import RECOVERY_CODES, add_authenticator
 from app.accounts.service import create_account
 from app.cli.user import app
 from app.db import Database
@@ -83,7 +85,7 @@ def test_a_password_is_asked_for_twice_and_never_shown() -> None:
     ("arguments", "typed", "sentence"),
     [
         (["create", "ada", "--password-stdin"], PASSWORD, "'ada' is not an email address."),
-        (["create", ADA, "--password-stdin"], "12345678", "too common"),
+        (["create", ADA, "--password-stdin"], "123456789012", "too common"),
         (["create", ADA, "--name", "\u202e", "--password-stdin"], PASSWORD, "name cannot be used"),
         (["invite", "ada@"], "", "is not an email address"),
         (["role", ADA, "king"], "", "king"),
@@ -121,6 +123,26 @@ def test_an_account_gets_a_role_is_shut_and_opened_again(tmp_path: Path) -> None
     assert (row["email"], row["role"], row["state"]) == (ADA, "instructor", "disabled")
     assert user("enable", ADA).exit_code == 0
     assert user("list").stdout.startswith("enabled ")
+
+
+def test_a_lost_second_factor_is_reset_and_every_browser_signed_out(tmp_path: Path) -> None:
+    user("create", ADA, "--password-stdin", typed=PASSWORD)
+
+    async def set_up(session: AsyncSession) -> None:
+        account = await the_account(session)
+        secret = pyotp.random_base32()
+        assert await add_authenticator(session, account, secret, pyotp.TOTP(secret).now())
+        await create_auth_session(session, account, method="password+totp")
+
+    async def left(session: AsyncSession) -> list[object]:
+        return [
+            row for table in (Authenticator, RecoveryCode, AuthSession) for row in await session.scalars(select(table))
+        ]
+
+    in_sql(tmp_path, set_up)
+    assert len(in_sql(tmp_path, left)) == 2 + RECOVERY_CODES
+    assert user("reset-second-factor", ADA).exit_code == 0
+    assert in_sql(tmp_path, left) == []
 
 
 def test_an_invitation_is_printed_and_mailed_where_mail_is_sent(

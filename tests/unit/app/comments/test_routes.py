@@ -92,7 +92,7 @@ async def test_bytes_that_are_no_text_are_refused(room: Classroom) -> None:
         response = await room.ada.post(COMMENTS_URL, content=body, headers=headers)
         assert response.status_code == 422
         assert "cannot be stored" in response.text
-    assert (await room.ada.post(COMMENTS_URL, content=b"\xff" * 20, headers=HTML)).status_code == 422
+    assert (await room.ada.post(COMMENTS_URL, content=b"\xff" * 20, headers={**HTML, **headers})).status_code == 422
 
 
 @pytest.mark.parametrize("thread", ["%FF", "%ED%A0%80", "%00"])
@@ -205,7 +205,7 @@ async def test_the_first_comment_that_helps_somebody_is_worth_xp_once(room: Clas
         awarded = await ledger.award(session, room.names["ada"].learner_id, [])
 
     assert awarded.xp >= 20
-    assert awarded.xp_before == awarded.xp
+    assert awarded.entries == ()
     async with room.app.state.db.session() as session:
         known = await load_learner_events(session, room.names["ada"].learner_id)
     assert set(known.by_kind["helpful"]) == {"first"}

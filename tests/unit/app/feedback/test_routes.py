@@ -255,6 +255,22 @@ async def test_a_vote_is_given_changed_and_explained(room: Class) -> None:
     assert await votes(room.app) == [(True, "")]
 
 
+@pytest.mark.parametrize("address", ["8.8.8.8", "192.168.0.7"])
+async def test_new_cookies_do_not_multiply_the_votes_of_one_address(room: Class, address: str) -> None:
+    async def vote(cookies: httpx.Cookies | None = None) -> httpx.Response:
+        async with browser_client(room.app, address) as visitor:
+            visitor.cookies = cookies or visitor.cookies
+            return await visitor.post(VOTE, data={"helpful": "no"})
+
+    answers = [await vote() for _ in range(60)]
+
+    assert [answer.status_code for answer in answers] == [303] * 40 + [429] * 20
+    assert "Wait 60 seconds" in answers[-1].text
+    assert len(await votes(room.app)) == 40
+    assert (await vote(answers[0].cookies)).status_code == 303, "a vote that is there already can change"
+    assert (await room.ada.post(VOTE, data={"helpful": "yes"})).status_code == 303, "an account has a vote of its own"
+
+
 async def test_instructors_see_how_many_found_a_lesson_helpful_and_why(room: Class) -> None:
     await room.ada.post(VOTE, data={"helpful": "yes", "text": "The pictures"})
     await room.bob.post(VOTE, data={"helpful": "no"})

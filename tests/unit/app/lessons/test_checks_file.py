@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.lessons.checks_file import DeclaredName, parse_checks, parse_translations
+import runners.checks
+from app.lessons.checks_file import API, DeclaredName, parse_checks, parse_translations
 
 
 def errors_in(source: str) -> list[tuple[int, str]]:
@@ -90,6 +91,18 @@ def test_what_cannot_be_read_is_an_error_with_its_line(arguments: str, error: st
             3,
             "already has a check named 'b' on line 1",
         ),
+        (declared('"a", "b"').replace("work", ""), 2, "a check takes one argument; write def one(work)"),
+        (declared('"a", "b"').replace("work", "work, x=1"), 2, "a check takes one argument; write def one(work)"),
+        (declared('"a", "b"').replace("work", "*work"), 2, "a check takes one argument; write def one(work)"),
+        ("import numpy, tensorflow as tf", 1, "checks cannot import 'tensorflow'; use NumPy, the standard library and"),
+        ("def f():\n  from pandas.io import sql", 2, "checks cannot import 'pandas.io'"),
+        ("from .lesson import shares", 1, "checks cannot import '.lesson'"),
+        ("import runners.guest", 1, "checks cannot import 'runners.guest'"),
+        (
+            "from runners.checks import (\n  close,\n  closer)",
+            3,
+            "runners.checks has no 'closer'; it has CheckFailed, D",
+        ),
         ("x" * 100_001, 1, "the limit is 100,000"),
         ("(" * 5000, 1, "this is not Python"),
     ],
@@ -97,6 +110,60 @@ def test_what_cannot_be_read_is_an_error_with_its_line(arguments: str, error: st
 def test_a_broken_file_is_an_error_with_its_line(source: str, line: int, error: str) -> None:
     found = errors_in(source)
     assert (found[0][0], error in found[0][1]) == (line, True), found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import numpy.linalg, math",
+        "import runners.checks",
+        "from runners.checks import *",
+        "from runners.checks.in_process import InProcessWork",
+        *(f"from runners.checks import {name}" for name in API),
+    ],
+)
+def test_checks_can_import_numpy_the_standard_library_and_what_they_are_made_of(line: str) -> None:
+    assert errors_in(line) == []
+
+
+def test_the_names_that_checks_can_import_are_those_of_their_package() -> None:
+    assert list(API) == runners.checks.__all__
+
+
+SAYS = """
+LATE = "It is late."
+
+def answers(n):
+    return n, {"Halved.": n / 2, "Doubled." if n else "Nothing.": 2 * n}
+
+def complain(text, *, other):
+    fail(text if other else LATE)
+    fail(other)
+
+@check("cell", "Adds up")
+def adds_up(work):
+    want, mistaken = answers(3)
+    mistakes = {text: n for text, n in mistaken.items() if n != want}
+    mistakes["Set back."] = 0
+    close(work.call("f"), want, mistakes=mistakes | {"Joined.": 1})
+    equal(work.value("x"), {"no sentence": 1}, mistakes=answers(4)[1])
+    complain("By position.", other="By name.")
+    print("not said")
+"""
+
+
+def test_sentences_are_found_that_checks_say_through_variables_and_helpers() -> None:
+    said = parse_checks(SAYS).sentences
+    assert set(said) == {
+        *("Adds up", "It is late.", "Halved.", "Doubled.", "Nothing.", "Set back.", "Joined."),
+        *("By position.", "By name."),
+    }
+    assert said["Halved."] == 5
+
+
+def test_a_helper_that_calls_itself_says_what_it_says() -> None:
+    source = "def again(text):\n    fail(text)\n    again(text)\nagain('Once.')"
+    assert set(parse_checks(source).sentences) == {"Once."}
 
 
 def test_translations_are_a_table_of_sentences() -> None:

@@ -179,7 +179,7 @@ def test_the_digest_changes_with_each_file_of_the_exercises(folder: Path, name: 
         (EXERCISE.replace("#: x = ...", "#: x = 1"), 5, "learners get the solution of 'mine'"),
         (EXERCISE.replace("[exercise]", "[exercise, skip-execution]"), 1, "an exercise cannot have the tag skip-exec"),
         (EXERCISE.replace("\n\n", "\n:needs: [mine]\n\n"), 4, "the exercise 'mine' needs itself"),
-        (EXERCISE.replace("\n\n", "\n:needs: [run]\n\n"), 4, "needs 'run', which is not a cell; use one of none"),
+        (EXERCISE.replace("\n\n", "\n:needs: [run]\n\n"), 4, "needs 'run', which is not a cell; no cell comes"),
         (EXERCISE.replace("\n\n", "\n:needs: [run]\n\n") + RUN, 4, "needs 'run', which comes later; move that cell"),
         (EXERCISE + EXERCISE.replace("mine\n", "next\n:needs: [mine]\n"), 12, "needs the exercise 'mine', which learn"),
         (
@@ -195,7 +195,7 @@ def test_the_digest_changes_with_each_file_of_the_exercises(folder: Path, name: 
         (
             f"```{{exercise}} Title\n:label: run\n\nDo.\n```\n\n{RUN}",
             1,
-            "{exercise} is for 'run', which is not an exer",
+            "{exercise} is for 'run', which is not an exercise; no cell has the tag exercise",
         ),
         (f"```{{exercise}} Title\n\nDo.\n```\n\n{EXERCISE}", 1, "this {exercise} names no cell; add ':label: name'"),
         (f"{EXERCISE}\n```{{exercise}} Title\n:label: mine\n\nDo.\n```\n", 11, "comes after its cell 'mine'; move it"),
@@ -222,6 +222,7 @@ def test_a_mistake_in_an_exercise_has_its_line(body: str, line: int, words: str)
         (quiz("- [x] a\n"), 1, "has 1 choices; write 2 to 12"),
         (quiz("- [ ] a\n- [ ] b\n"), 1, "the quiz 'q' has no right choice; mark it with '- [x]'"),
         (quiz("- [x] a\n- b\n"), 5, "this choice of the quiz 'q' has no mark"),
+        (quiz("- [x] a\n- [ ] b- [ ] c\n"), 5, "a choice of the quiz 'q' has a mark in its text"),
         (quiz("- [x] a\n- [ ] a\n"), 5, "has the choice of line 10 twice; remove one"),
         (quiz("- [x]\n- [ ] a\n"), 4, "a choice of the quiz 'q' has no text"),
         (quiz("- [x] a\n- [ ] b\n") * 2, 8, "the name 'q' is already used on line 7; choose another one"),
@@ -376,6 +377,14 @@ def test_a_mistake_in_a_file_of_the_exercises_has_its_line(
     where = where.replace("LINE", str(line_of("```{code-cell} python\n:name: mean\n")))
     found = problems(folder)
     assert any(problem.startswith(f"{where}: ") and words in problem for problem in found), found
+
+
+def test_a_wrong_answer_without_a_diagnosis_is_one_mistake(folder: Path) -> None:
+    (folder / "wrong" / "mean--x.py").write_text("def mean(values):\n    return 0\n")
+
+    (problem,) = problems(folder)
+
+    assert problem.startswith("wrong/mean--x.py:1: the first line must be '# diagnosis: …'")
 
 
 def test_checks_of_a_translated_lesson_have_to_be_translated(folder: Path) -> None:

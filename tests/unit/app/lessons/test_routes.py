@@ -95,7 +95,7 @@ async def test_a_picture_is_sent_without_any_rights(client: httpx.AsyncClient, a
     response = await client.get(f"{PAGE}/assets/x.svg")
 
     assert response.content == SVG
-    assert response.headers["content-type"] == "image/svg+xml"
+    assert response.headers["content-type"] == "image/svg+xml; charset=utf-8"
     assert response.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     again = await client.get(f"{PAGE}/assets/x.svg", headers={"if-none-match": response.headers["etag"]})
     assert again.status_code == 304

@@ -190,6 +190,15 @@ def test_an_address_that_mail_programs_decode_is_refused() -> None:
         to_bytes(queued("Hello", to=address), SENDER)
 
 
+def test_the_unsubscribe_url_is_readable_however_long_it_is(smtp: SmtpTransport, postbox: SmtpMailbox) -> None:
+    mail = queued("Hello")
+    mail.unsubscribe_url = f"{UNSUBSCRIBE}{'0123456789' * 20}"
+
+    headers, _read = sent(smtp, postbox, mail)
+
+    assert dict(headers)["List-Unsubscribe"] == f"<{mail.unsubscribe_url}>"
+
+
 def test_bytes_that_read_back_as_other_headers_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(FOUND) <= MAX_NAME_LENGTH
     monkeypatch.setattr(message, "header_safe", lambda text: text)

@@ -9,7 +9,7 @@ import pytest
 
 from app.comments.reactions import HELPFUL_XP
 from app.progress.achievement_file import EVENT_KINDS, parse_achievements
-from app.progress.events import CELL_XP, STRATEGY_XP, TOPOLOGY_XP
+from app.progress.events import CELL_XP, PREDICTION_XP, QUIZ_XP, STRATEGY_XP, TOPOLOGY_XP
 from app.progress.levels import xp_for_level
 from app.progress.requirements import COURSE_XP, LESSON_XP, MODULE_XP
 
@@ -21,6 +21,8 @@ _ACHIEVEMENTS = Path("docs/teach/achievements.md").read_text()
     ("fact", "xp"),
     [
         ("a cell", CELL_XP),
+        ("a prediction", PREDICTION_XP),
+        ("a question", QUIZ_XP),
         ("a machine", TOPOLOGY_XP),
         ("a strategy", STRATEGY_XP),
         ("a lesson", LESSON_XP),

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from app.progress.achievement_file import AchievementProgress
 from app.progress.events import LearningEvent
-from app.progress.requirements import LearnerEvents, Requirements, achievement_progress, derive_events
+from app.progress.requirements import (
+    COURSE_XP,
+    LESSON_XP,
+    MODULE_XP,
+    UNJUDGED_XP,
+    LearnerEvents,
+    LessonTask,
+    Requirements,
+    achievement_progress,
+    derive_events,
+)
 from tests.factories.progress import EVERYTHING, POSSIBLE, small_requirements
 
 _THEN = datetime(2026, 11, 21, tzinfo=UTC)
@@ -58,7 +68,18 @@ def test_a_lesson_without_cells_is_completed_by_its_end_and_worth_nothing() -> N
     known = _after([LearningEvent("read", "c/d")])
 
     assert "c/d" in known.by_kind["lesson"]
-    assert known.xp == 50, "only the module of that one lesson"
+    assert known.xp == UNJUDGED_XP, "only the module of that one lesson"
+
+
+def test_only_a_judged_exercise_makes_a_lesson_a_module_and_a_course_worth_more() -> None:
+    done = [LearningEvent("cell", "c/a#1"), LearningEvent("cell", "c/a#2"), LearningEvent("read", "c/a")]
+    done += [LearningEvent("cell", "c/b#1"), LearningEvent("read", "c/b"), LearningEvent("read", "c/d")]
+    judged = replace(_TERMS, rules=(), tasks={"c/a": frozenset({LessonTask("exercise", "c/a#2")})})
+
+    assert _after(done, replace(_TERMS, rules=())).xp == 5 * UNJUDGED_XP
+    assert _after([*done, LearningEvent("exercise", "c/a#2")], judged).xp == (
+        LESSON_XP + MODULE_XP + COURSE_XP + 2 * UNJUDGED_XP
+    ), "c/b and the other module have no exercise"
 
 
 def test_what_was_completed_stays_when_the_lesson_grows() -> None:

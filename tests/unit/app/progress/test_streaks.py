@@ -21,12 +21,12 @@ def _week(number: int, days: int = 3) -> list[date]:
 
 
 def test_three_days_of_a_week_count_and_two_do_not() -> None:
-    assert compute_streak(_week(0, 2), _MONDAY + timedelta(2)) == Streak(weeks=0, longest=0, days=2, frozen=False)
-    assert compute_streak(_week(0), _MONDAY + timedelta(2)) == Streak(weeks=1, longest=1, days=3, frozen=False)
+    assert compute_streak(_week(0, 2), _MONDAY + timedelta(2)) == Streak(weeks=0, longest=0, days=2)
+    assert compute_streak(_week(0), _MONDAY + timedelta(2)) == Streak(weeks=1, longest=1, days=3)
 
 
 def test_nobody_has_a_streak_of_nothing() -> None:
-    assert compute_streak([], _MONDAY) == Streak(0, 0, 0, False)
+    assert compute_streak([], _MONDAY) == Streak(0, 0, 0)
 
 
 def test_the_week_that_goes_on_breaks_nothing() -> None:
@@ -35,15 +35,11 @@ def test_the_week_that_goes_on_breaks_nothing() -> None:
 
 def test_one_missed_week_a_month_is_stepped_over_and_a_second_one_is_not() -> None:
     there = _week(0) + _week(2)
-    assert compute_streak(there, _MONDAY + timedelta(weeks=2, days=2)) == Streak(
-        weeks=2, longest=2, days=3, frozen=True
-    )
+    assert compute_streak(there, _MONDAY + timedelta(weeks=2, days=2)) == Streak(weeks=2, longest=2, days=3)
 
     missed_twice = _week(0) + _week(3)
     today = _MONDAY + timedelta(weeks=3, days=2)
-    assert compute_streak(missed_twice, today) == Streak(weeks=1, longest=1, days=3, frozen=False), (
-        "a new one, with its own"
-    )
+    assert compute_streak(missed_twice, today) == Streak(weeks=1, longest=1, days=3), "a new one, with its own"
 
 
 def test_each_month_has_its_own_freeze() -> None:
@@ -59,12 +55,12 @@ def test_a_streak_begins_where_it_becomes_the_longest() -> None:
 
     without, whole = compute_streak(june[3:], june[-1]), compute_streak(june, june[-1])
 
-    assert without == Streak(weeks=4, longest=4, days=3, frozen=False)
+    assert without == Streak(weeks=4, longest=4, days=3)
     assert whole == without
 
 
 def test_days_to_come_are_left_out() -> None:
-    assert compute_streak(_week(5), _MONDAY) == Streak(0, 0, 0, False)
+    assert compute_streak(_week(5), _MONDAY) == Streak(0, 0, 0)
 
 
 @given(_DAYS, _DAYS)

@@ -21,7 +21,7 @@ def test_a_refusal_for_a_limit_is_said_in_our_own_words_with_its_value(
     problem = refusal_error(429, Refusal(code="too-many", message="all of your 3 sessions are busy", limit=limit))
 
     assert isinstance(problem, kind)
-    assert problem.http_status == 429
+    assert problem.status == 429
     with i18n.use_language("ko"):
         assert "sessions" not in problem.localized_message()
         assert "3" in problem.localized_message()
@@ -31,12 +31,12 @@ def test_a_server_that_cannot_run_code_safely_says_so_in_our_own_words() -> None
     problem = refusal_error(403, Refusal(code="unsafe", message="no seccomp"))
 
     assert isinstance(problem, ExecutionDisabled)
-    assert problem.http_status == 403
+    assert problem.status == 403
 
 
 def test_a_refusal_we_do_not_know_keeps_its_status_and_its_reason() -> None:
     problem = refusal_error(422, Refusal(code="something-new", message="for {a} reason"))
 
     assert isinstance(problem, RunRefused)
-    assert problem.http_status == 422
+    assert problem.status == 422
     assert "for {a} reason" in problem.localized_message()

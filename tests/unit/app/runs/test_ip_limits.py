@@ -21,7 +21,7 @@ def test_one_learner_too_many_from_an_address_is_refused_and_the_others_go_on() 
     addresses.admit(OTHER, "c", 1)
 
     assert "2" in refused.value.localized_message()
-    assert refused.value.http_status == 429
+    assert refused.value.status == 429
 
 
 def test_who_has_not_come_for_long_makes_room() -> None:

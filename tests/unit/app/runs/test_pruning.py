@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select
 
 from app.db import Database, now
 from app.progress.models import LedgerEntry
-from app.runs import event_log
+from app.runs import event_log, pruning
 from app.runs.models import EVENT_ROW_BYTES, RUN_ROW_BYTES, Run, RunEvent
 from app.runs.pruning import DeletionReason, lock_pruning, make_room, prune_output, stored_bytes_of
 from runners.wire.protocol import EVENT_ADAPTER, Event, FinishedEvent, NoticeEvent, Outcome
@@ -131,6 +132,27 @@ async def test_superseded_output_goes_first_then_the_oldest_then_superseded_runs
 
     assert states == ["pkkkk", "ppkkk", "pppkk", "ppppk", "--ppk"]
     assert await _pruned(database, other) == "k"
+
+
+async def test_the_last_tries_of_an_exercise_go_after_everything_else(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "TRIES_KEPT", 2)
+    code = "#" * 50 * KB
+    tries = [
+        await store_run_with_output(database, 1, code=code, judgement=True, at=now() - timedelta(days=9 - number))
+        for number in range(4)
+    ]
+    runs = [
+        await store_run_with_output(database, 1, code=code, at=now() - timedelta(hours=9 - number))
+        for number in range(4)
+    ]
+    states = []
+    for kept in (360, 260, 160, 110, 60):
+        await make_room(database, "v", int(kept * KB / 0.9))
+        states.append(await _pruned(database, *tries) + " " + await _pruned(database, *runs))
+
+    assert states == ["--pp pppk", "--pp -ppk", "--pp ---k", "---p ---k", "---p ---k"]
 
 
 async def test_room_is_made_down_to_nine_tenths_so_that_the_next_batch_fits(database: Database) -> None:

@@ -12,6 +12,7 @@ from app.db import Database
 from app.runs import event_log, stream
 from app.runs.follower_pool import FollowerPool
 from app.runs.models import RunState
+from app.runs.quotas import QuotaLimits, Quotas
 from app.runs.stream import RunStreams
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import Outcome, TextEvent
@@ -22,7 +23,7 @@ from tests.factories.stored_runs import store_run
 async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStreams]:
     """Streams with a supervisor that is not there."""
     async with RunnerClient(tmp_path / "nobody.sock") as runner:
-        followers = FollowerPool(database, runner, database.bus, max_stored_bytes=1000)
+        followers = FollowerPool(database, runner, database.bus, Quotas(database, QuotaLimits()))
         yield RunStreams(database, runner, database.bus, followers)
         await followers.close()
 

@@ -100,6 +100,16 @@ async def test_runs_of_visitors_go_whole_where_deleting_output_frees_too_little(
         assert await session.scalar(select(func.count()).select_from(RunEvent)) == 4
 
 
+async def test_tries_of_visitors_go_after_their_other_runs(database: Database) -> None:
+    code = "#" * 50 * KB
+    tries = [await store_run_with_output(database, 1, id=f"a{i:031}", code=code, judgement=True) for i in range(2)]
+    runs = [await store_run_with_output(database, 1, id=f"b{i:031}", code=code) for i in range(2)]
+
+    await clean_up(database, [OutputSweeper(QuotaLimits(visitors=70 * KB))])
+
+    assert await _pruned(database, *tries, *runs) == "-p--"
+
+
 async def test_several_processes_sweep_at_once(database: Database) -> None:
     old = [await store_run_with_output(database, 300, at=OLD) for _ in range(5)]
     limits = QuotaLimits(visitor=20 * KB, visitors=10 * KB, keep=KEEP.keep)

@@ -75,3 +75,9 @@ def test_a_module_has_the_checks_of_each_exercise_in_order() -> None:
     other = check("other", "other")(lambda work: None)
     last = check("loss", "last")(lambda work: None)
     assert checks_of({"divided": divided, "x": 1, "other": other, "last": last}, "loss") == [divided, last]
+
+
+def test_the_only_worker_gets_the_first_of_the_workers_own_arguments() -> None:
+    work = InProcessWork("def add(a, b): return a + b")
+    assert work.per_task("add", 1, own=[2, 30]) == [3]
+    assert work.per_task("add", 1, 4) == [5]

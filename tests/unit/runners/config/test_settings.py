@@ -89,7 +89,7 @@ def test_run_as_a_program_it_names_what_cannot_be_used_and_ends_with_2(
 
 def test_settings_listed_as_variables_set_a_runner_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(memory_mb=4096, run_s=0.5)
-    ours = RunnerSettings(warm_keras=(2, 3), idle_s=2.5, devices="gpu", limits=limits, mime_types=("text/html",))
+    ours = RunnerSettings(warm_keras=(2, 3), idle_s=2.5, devices="gpu", limits=limits)
     for variable, value in to_environment(ours).items():
         monkeypatch.setenv(variable, value)
     assert RunnerSettings() == ours
@@ -101,43 +101,6 @@ def test_an_invalid_choice_is_answered_with_the_valid_ones(monkeypatch: pytest.M
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()
     assert list(describe_errors(refused.value)) == ["LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"]
-
-
-def test_mime_types_are_read_with_commas_or_spaces_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", "Text/Plain, image/png image/png,image/svg+xml")
-    assert RunnerSettings().mime_types == ("text/plain", "image/png", "image/svg+xml")
-
-
-@pytest.mark.parametrize("value", ["", "png", "text/", "*/*", "text/*", "text/plain;charset=utf-8", '["text/plain"]'])
-def test_what_is_no_mime_type_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", value)
-    with pytest.raises(ValidationError) as refused:
-        RunnerSettings()
-    (sentence,) = describe_errors(refused.value)
-    assert sentence.startswith("LOCKSTEP_MIME_TYPES: must be MIME types of text, images or data such as text/html")
-
-
-@pytest.mark.parametrize(
-    "mime",
-    [
-        "application/javascript",
-        "text/javascript",
-        "application/ecmascript",
-        "application/wasm",
-        "application/xhtml+xml",
-        "text/xml",
-        "application/xml",
-        "application/vnd.jupyter.widget-view+json",
-        "application/x-shockwave-flash",
-    ],
-)
-def test_a_mime_type_that_a_browser_may_execute_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, mime: str) -> None:
-    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", f"text/plain,{mime}")
-    with pytest.raises(ValidationError) as refused:
-        RunnerSettings()
-    assert list(describe_errors(refused.value)) == [
-        f"LOCKSTEP_MIME_TYPES: must not contain {mime}: a browser may run it as a program"
-    ]
 
 
 def test_sessions_may_not_belong_to_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from runners.config.settings import ACCEPTANCE, Limits, RunnerSettings
 from runners.diagnostics.inspection import InspectedProcess, MountEntry, SandboxInspection
-from runners.diagnostics.isolation_checks import check_isolation, missing_essentials, why_unsafe
-from runners.diagnostics.isolation_checks import find_gaps as all_gaps
+from runners.diagnostics.isolation_checks import check_isolation, find_gaps, why_unsafe
 from runners.wire.protocol import Health, Safeguard
 
 SIGHTS = Path(__file__).parent / "inspections"
 PLAIN = RunnerSettings(outer_sandbox="auto")
+WITHOUT_CGROUP = ["memory", "CPU share"]
 IN_A_CONTAINER = RunnerSettings(outer_sandbox="none")
 
 
@@ -33,7 +33,7 @@ def off(safeguards: dict[str, Safeguard]) -> list[str]:
 
 
 def gaps(safeguards: dict[str, Safeguard]) -> list[str]:
-    return [safeguard.name for safeguard in missing_essentials(safeguards.values())]
+    return [safeguard.name for safeguard in find_gaps(safeguards.values())]
 
 
 def changed(sight: SandboxInspection, who: str, **facts: Any) -> SandboxInspection:
@@ -55,34 +55,37 @@ def test_on_a_machine_that_has_everything_all_is_in_force() -> None:
 def test_a_plain_user_without_cgroups_lacks_the_limit_on_memory_and_the_share_of_cpu() -> None:
     safeguards = judged(recorded("plain-user"))
 
-    assert off(safeguards) == ["memory", "CPU share"]
+    assert off(safeguards) == WITHOUT_CGROUP
     assert "RLIMIT_NPROC" in safeguards["processes"].detail
-    assert safeguards["memory"].detail == "only polled; misses memfd, sockets and page tables"
+    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
     assert "people you trust" in safeguards["memory"].means
 
 
 @pytest.mark.parametrize("name", ["plain-user", "container"])
-def test_memory_that_is_only_watched_is_a_gap_but_no_reason_to_refuse(name: str) -> None:
+def test_no_untrusted_code_runs_where_memory_is_only_watched(name: str) -> None:
     settings = IN_A_CONTAINER if name == "container" else PLAIN
     safeguards = judged(recorded(name), "none" if name == "container" else "bubblewrap", settings)
 
-    assert gaps(safeguards) == []
-    assert [safeguard.name for safeguard in all_gaps(safeguards.values())] == ["memory"]
+    assert gaps(safeguards) == WITHOUT_CGROUP
     assert not Health(status="ready", safeguards=list(safeguards.values())).safe
-    assert why_unsafe(safeguards.values(), settings.model_copy(update={"untrusted_users": True})) == ""
+    untrusted = settings.model_copy(update={"untrusted_users": True})
+    accepted = untrusted.model_copy(update={"unsafe_runner": ACCEPTANCE})
+    assert [why_unsafe(safeguards.values(), each) for each in (settings, accepted)] == ["", ""]
+    refuses = why_unsafe(safeguards.values(), untrusted)
+    assert refuses.endswith("'lockstep doctor' says what to do. Missing: memory, CPU share.")
 
 
 def test_a_container_declared_as_the_outer_sandbox_counts() -> None:
     safeguards = judged(recorded("container"), "none", IN_A_CONTAINER)
 
     assert off(safeguards) == ["own /proc", "memory", "CPU share"]
-    assert gaps(safeguards) == []
+    assert gaps(safeguards) == WITHOUT_CGROUP
     assert "systempaths=unconfined" in safeguards["own /proc"].means
     assert safeguards["all together"].detail.startswith("8,192 MiB and 8,192 processes")
 
 
 def test_a_container_that_was_not_declared_does_not_count() -> None:
-    assert gaps(judged(recorded("container"), "none")) == ["outer sandbox"]
+    assert gaps(judged(recorded("container"), "none")) == ["outer sandbox", *WITHOUT_CGROUP]
 
 
 def test_a_container_with_a_network_and_rights_does_not_count() -> None:
@@ -103,13 +106,13 @@ def test_a_machine_declared_as_a_container_does_not_count() -> None:
 def test_root_is_not_isolated_in_a_container_either() -> None:
     sight = with_status(recorded("container"), "supervisor", Uid="0 0 0 0")
 
-    assert gaps(judged(sight, "none", IN_A_CONTAINER)) == ["outer sandbox"]
+    assert gaps(judged(sight, "none", IN_A_CONTAINER)) == ["outer sandbox", *WITHOUT_CGROUP]
 
 
 def test_without_bubblewrap_there_is_no_outer_sandbox() -> None:
     safeguards = judged(recorded("no-bubblewrap"), "none")
 
-    assert gaps(safeguards) == ["outer sandbox"]
+    assert gaps(safeguards) == ["outer sandbox", *WITHOUT_CGROUP]
     assert "apt-get install bubblewrap" in safeguards["outer sandbox"].means
     assert "a runner started as root needs bubblewrap" in safeguards["outer sandbox"].means
 
@@ -124,6 +127,9 @@ WHOLE = recorded("root-with-cgroups")
     [
         (with_status(WHOLE, "kernel", Seccomp="0"), ["seccomp"]),
         (with_status(WHOLE, "init", Seccomp="0"), ["seccomp"]),
+        (with_status(with_status(WHOLE, "zygote", Seccomp_filters="1"), "init", Seccomp_filters="1"), ["seccomp"]),
+        (with_status(with_status(WHOLE, "zygote", Seccomp_filters="1"), "kernel", Seccomp_filters="2"), ["seccomp"]),
+        (with_status(with_status(WHOLE, "zygote", Seccomp_filters="1"), "kernel", Seccomp_filters="3"), []),
         (with_status(WHOLE, "kernel", NoNewPrivs="0"), ["no_new_privs"]),
         (with_status(WHOLE, "kernel", CapEff="0000000000200000"), ["no capabilities"]),
         (with_status(WHOLE, "init", CapBnd="000001ffffffffff"), ["no capabilities"]),
@@ -216,8 +222,8 @@ def test_an_endless_group_holds_nothing() -> None:
     group = {"memory.max": "max", "pids.max": "max", "cpu.max": "max 100000"}
     safeguards = judged(WHOLE.model_copy(update={"group": group, "around": group}))
 
-    assert off(safeguards) == ["memory", "CPU share"]
-    assert safeguards["memory"].detail.startswith("only polled")
+    assert off(safeguards) == WITHOUT_CGROUP
+    assert safeguards["memory"].detail.startswith("only watched")
     assert "all together" not in safeguards
 
 
@@ -244,7 +250,8 @@ def test_untrusted_code_is_refused_where_a_layer_is_missing_unless_accepted() ->
 
     assert why_unsafe(whole, RunnerSettings(untrusted_users=True)) == ""
     assert why_unsafe(open_, RunnerSettings(untrusted_users=False)) == ""
-    assert why_unsafe(open_, RunnerSettings(untrusted_users=True)).endswith("Missing: outer sandbox.")
+    refuses = why_unsafe(open_, RunnerSettings(untrusted_users=True))
+    assert refuses.endswith("Missing: outer sandbox, memory, CPU share.")
     assert why_unsafe(open_, RunnerSettings(untrusted_users=True, unsafe_runner=ACCEPTANCE)) == ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import zmq
 import zmq.asyncio
 
 from runners.kernels.channel import Channel, PeerClosed, open_channel
+from runners.kernels.fair_share import BURST_S, SHARE, FairShare
 from runners.kernels.zmtp import InvalidZmtp, MessageTooLarge, TooManyCommands, ZmtpError, ZmtpLimits, encode
 
 LIMITS = ZmtpLimits(message_bytes=1_000_000)
@@ -27,7 +29,8 @@ class Stranger:
         self._listening.bind(str(path))
         self._listening.listen()
         self.broken: list[ZmtpError] = []
-        self.channel = Channel("DEALER", LIMITS, self.broken.append)
+        self.share = FairShare(time.monotonic())
+        self.channel = Channel("DEALER", LIMITS, self.broken.append, self.share)
         self.path = path
 
     async def meet(self) -> None:
@@ -58,7 +61,7 @@ async def test_it_speaks_with_a_router_that_comes_later(tmp_path: Path) -> None:
     listening.bind(str(tmp_path / "s"))
     listening.listen()
     listening.setblocking(False)
-    channel = Channel("DEALER", LIMITS, lambda cause: None)
+    channel = Channel("DEALER", LIMITS, lambda cause: None, FairShare(time.monotonic()))
     await open_channel(tmp_path / "s", channel)
     channel.send([b"asked", b"before"])
     context = zmq.asyncio.Context()
@@ -151,4 +154,32 @@ async def test_closing_it_wakes_the_receiver_and_does_not_count_as_a_break(stran
 
 async def test_nobody_listening_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(OSError):
-        await open_channel(tmp_path / "none", Channel("SUB", LIMITS, lambda cause: None))
+        await open_channel(tmp_path / "none", Channel("SUB", LIMITS, lambda cause: None, FairShare(time.monotonic())))
+
+
+async def test_a_sender_that_has_used_up_its_share_is_read_later_in_whatever_pieces(stranger: Stranger) -> None:
+    await stranger.write(HELLO)
+    whole = encode([b"x" * 2000])
+    receiving = asyncio.create_task(stranger.channel.receive())
+    await stranger.write(whole[:1000])
+    await asyncio.sleep(0.02)
+    stranger.share.spend(BURST_S + 0.2 * SHARE)
+    began = time.monotonic()
+    await stranger.write(whole[1000:1500])
+    await asyncio.sleep(0.02)
+    await stranger.write(whole[1500:])
+
+    assert await asyncio.wait_for(receiving, 5) == [b"x" * 2000]
+    assert time.monotonic() - began > 0.1
+
+
+async def test_a_channel_closed_in_a_pause_leaves_no_timer(stranger: Stranger) -> None:
+    await stranger.write(HELLO)
+    stranger.share.spend(BURST_S + 60 * SHARE)
+    await stranger.write(encode([b"x" * 2000])[:1000])
+    await asyncio.sleep(0.02)
+    stranger.channel.close()
+
+    with pytest.raises(PeerClosed):
+        await asyncio.wait_for(stranger.channel.receive(), 5)
+    assert not [handle for handle in getattr(asyncio.get_running_loop(), "_scheduled", []) if not handle.cancelled()]

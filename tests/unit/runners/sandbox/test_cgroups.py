@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from runners.config.settings import Limits
-from runners.sandbox.cgroups import CgroupStats, _LeftoverGroups, _V1Group, _V1Groups, _V2Group, _V2Groups
+from runners.sandbox.cgroups import (
+    CgroupStats,
+    _LeftoverGroups,
+    _V1Group,
+    _V1Groups,
+    _V2Group,
+    _V2Groups,
+    folder_in,
+    most_in_sockets,
+    mount_points,
+)
 
 FILES = {
     "memory.events": "oom 9\noom_kill 2\n",
@@ -60,6 +71,16 @@ def test_a_group_whose_limits_cannot_be_set_is_not_left_behind(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_hierarchy_of_version_2_without_controllers_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu hugetlb\n")
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+
+    with pytest.raises(OSError, match="has no memory or pids"):
+        _V2Groups._base_in(tmp_path, may_step_aside=True, divided=True)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cgroup.controllers", "cgroup.procs"]
+
+
 def test_a_group_that_was_not_empty_is_removed_by_a_later_sweep(tmp_path: Path) -> None:
     folder, left = tmp_path / "group", _LeftoverGroups()
     folder.mkdir()
@@ -73,3 +94,39 @@ def test_a_group_that_was_not_empty_is_removed_by_a_later_sweep(tmp_path: Path) 
     (folder / "process").unlink()
     left.sweep()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("mounts", "controller", "path", "folder"),
+    [
+        ("30 20 0:26 / /sys/fs/cgroup rw - cgroup2 none rw", "", "/user.slice/1", "user.slice/1"),
+        ("30 20 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup none rw,cpu,cpuacct", "cpuacct", "/", "cpu,cpuacct"),
+        (
+            "30 20 0:26 /docker/1 /sys/fs/cgroup/memory ro - cgroup none rw,memory",
+            "memory",
+            "/docker/1/lockstep",
+            "memory/lockstep",
+        ),
+        (
+            "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup none rw,memory\n"
+            "31 30 0:26 /docker/1 /sys/fs/cgroup/memory ro - cgroup none rw,memory",
+            "memory",
+            "/docker/1",
+            "memory",
+        ),
+        ("30 20 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 none rw", "", "/2", None),
+        ("30 20 0:26 / /sys/fs/cgroup ro - cgroup2 none rw", "", "/../2", None),
+        ("30 20 0:26 / /sys/fs/cgroup rw - cgroup2 none rw,memory_recursiveprot", "memory", "/1", None),
+    ],
+    ids=["version 2", "two in one", "container", "hidden mount", "beside", "outside", "other version"],
+)
+def test_a_group_is_found_below_what_is_mounted(mounts: str, controller: str, path: str, folder: str | None) -> None:
+    assert folder_in(mount_points(mounts, controller), path) == (folder and Path("/sys/fs/cgroup", folder))
+
+
+def test_sessions_leave_the_machine_most_of_what_tcp_may_have(tmp_path: Path) -> None:
+    tcp_mem = tmp_path / "tcp_mem"
+    tcp_mem.write_text("100\t200\t4000\n")
+
+    assert most_in_sockets(tcp_mem) == 1000 * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < most_in_sockets(tmp_path / "hidden") < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 24

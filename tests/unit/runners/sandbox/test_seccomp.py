@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
+import subprocess
+import sys
 from collections import Counter
 
 import pyseccomp
@@ -15,6 +17,7 @@ from runners.sandbox.seccomp import (
     DENIED,
     DENY_RULES,
     MISSING,
+    DenyRule,
     calls_in,
     compile_deny_rules,
     compile_filters,
@@ -24,6 +27,7 @@ from tests.factories.bpf_interpreter import AARCH64, ALLOW, ERRNO, I386, KILL, X
 
 ARCHITECTURES = {"x86_64": (X86_64, pyseccomp.Arch.X86_64), "aarch64": (AARCH64, pyseccomp.Arch.AARCH64)}
 EVERY_CALL = [*calls_in(ALLOWED), *calls_in(DENIED), *MISSING.split(), *ALLOWED_ARGUMENTS]
+SCHEDULING = ("sched_setaffinity", "sched_setattr", "sched_setparam")
 ABOVE = 1 << 32
 """A bit that the kernel does not read of an int."""
 
@@ -138,6 +142,20 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("prlimit64", (1, 7), errno.ENOSYS),
         ("prlimit64", (0, 4, 0), 0),
         ("prlimit64", (0, 4, 0x7FFF00000000), errno.ENOSYS),
+        *((call, (0,), 0) for call in SCHEDULING),
+        *((call, (1,), errno.EPERM) for call in SCHEDULING),
+        *((call, (0xFFFFFFFF,), errno.EPERM) for call in SCHEDULING),
+        ("sched_setscheduler", (0, 5), 0),
+        ("sched_setscheduler", (7, 0), 0),
+        ("sched_setscheduler", (1, 5), errno.EPERM),
+        ("sched_setscheduler", (0xFFFFFFFF, 0x40000000), errno.EPERM),
+        ("setpriority", (0, 0, 19), 0),
+        ("setpriority", (0, 1, 19), errno.EPERM),
+        ("setpriority", (1, 0, 19), errno.EPERM),
+        ("setpriority", (2, 0, 19), errno.EPERM),
+        ("ioprio_set", (1, 0, 0x6000), 0),
+        ("ioprio_set", (1, 1, 0x6000), errno.EPERM),
+        ("ioprio_set", (3, 0, 0x6000), errno.EPERM),
         ("setrlimit", (4,), errno.EPERM),
         ("setrlimit", (7,), 0),
         ("mmap", (0, 4096, 3, 0x22), 0),
@@ -190,3 +208,53 @@ def test_a_zygote_may_become_its_sessions_users_only(
     program = compile_deny_rules(deny_other_users(range(61_001, 61_065)), on)
     answered = evaluate_filter(program, audit, pyseccomp.resolve_syscall(arch, call), *arguments)
     assert answered == (ALLOW if allowed else ERRNO | errno.EPERM)
+
+
+@pytest.mark.parametrize("call", sorted({rule.call for rule in DENY_RULES}))
+def test_a_refusal_that_libseccomp_cannot_compile_is_an_error(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    add_rule = pyseccomp.SyscallFilter.add_rule
+
+    def add(self: pyseccomp.SyscallFilter, action: int, name: str, *arguments: pyseccomp.Arg) -> None:
+        if name == call and action != pyseccomp.ALLOW:
+            raise OSError(errno.EINVAL, "invalid argument")
+        add_rule(self, action, name, *arguments)
+
+    monkeypatch.setattr(pyseccomp.SyscallFilter, "add_rule", add)
+    compile_filters.cache_clear()
+    try:
+        with pytest.raises(RuntimeError, match=call):
+            compile_filters()
+    finally:
+        compile_filters.cache_clear()
+
+
+def test_a_refusal_of_a_call_that_libseccomp_does_not_know_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="no_such_call"):
+        compile_deny_rules((DenyRule(errno.EPERM, "no_such_call", ()),))
+
+
+INSTALL = """
+import sys
+from types import SimpleNamespace
+from runners.sandbox import linux
+from runners.sandbox.seccomp import compile_deny_rules, compile_filters
+from runners.sandbox.setup import install_filters
+linux.no_new_privileges()
+programs = {"none": (compile_deny_rules(()),) * 2, "both": compile_filters()}
+programs |= {"first": programs["both"][:1], "second": programs["both"][1:]}
+try:
+    install_filters(SimpleNamespace(seccomp=[program.hex() for program in programs[sys.argv[1]]]))
+    print("in force")
+except OSError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize(
+    ("filters", "in_force"), [("none", False), ("first", False), ("second", False), ("both", True)]
+)
+def test_filters_are_in_force_only_if_they_refuse_what_a_container_allows(filters: str, in_force: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", INSTALL, filters], capture_output=True, text=True, check=True)
+
+    assert ("not in force" in done.stdout) != in_force
+    assert (done.stdout == "in force\n") == in_force

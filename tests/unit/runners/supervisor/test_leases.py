@@ -21,3 +21,11 @@ async def test_untrusted_users_get_no_kernel_whose_time_has_no_limit() -> None:
 
     with pytest.raises(LeasesForbidden, match="untrusted users can reach this runner"):
         await leases.take(LeaseRequest(topology="cpu", keras=3, key="0" * 32))
+
+
+async def test_no_kernel_is_leased_once_untrusted_users_can_reach_the_runner() -> None:
+    leases = LeaseManager(no_zygote, lambda: True, lambda: None, RunnerSettings())
+    leases.mark_users_untrusted()
+
+    with pytest.raises(LeasesForbidden, match="untrusted users can reach this runner"):
+        await leases.take(LeaseRequest(topology="cpu", keras=3, key="0" * 32))

@@ -13,6 +13,7 @@ from runners.supervisor.run_log import RunLog
 from runners.supervisor.scheduling import BusySession, IdleSession
 from runners.supervisor.session import Session
 from runners.wire.protocol import (
+    EVENT_ADAPTER,
     FinishedEvent,
     KerasVersion,
     NoticeEvent,
@@ -76,8 +77,7 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
     source.cold = True
     session = Session("s", spec, Limits(), 60, source)
     runs = [
-        RunLog(RunRequest(id=name, session="s", spec=spec, code=""), Limits(), (), lambda _: None)
-        for name in ("a", "b")
+        RunLog(RunRequest(id=name, session="s", spec=spec, code=""), Limits(), lambda _: None) for name in ("a", "b")
     ]
 
     session.submit(runs[0])
@@ -90,7 +90,8 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
     assert session.gone_because == "failed"
     assert not session.info().real
     for run in runs:
-        notices = [event async for event in run.after(0, 1.0) if event is not None]
+        lines = [line async for piece in run.after(0, 1.0) for line in (piece or b"").splitlines()]
+        notices = [EVENT_ADAPTER.validate_json(line) for line in lines]
         assert [getattr(event, "code", event.kind) for event in notices] == [
             "keras-starting",
             "session-failed",
@@ -106,7 +107,7 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
 async def test_one_that_prepares_its_cluster_for_a_run_is_not_idle() -> None:
     spec = SessionSpec(owner="o", topology="ps:2+1", keras=3)
     session = Session("s", spec, Limits(), 60, NoKernels())
-    run = RunLog(RunRequest(id="r", session="s", spec=spec, code=""), Limits(), (), lambda _: None)
+    run = RunLog(RunRequest(id="r", session="s", spec=spec, code=""), Limits(), lambda _: None)
 
     session.state = SessionState.idle
     assert isinstance(session.standing(), IdleSession)

@@ -58,5 +58,5 @@ def test_what_a_program_scribbles_on_the_board_is_read_as_something_harmless() -
     assert board.status(0) == ProcessStatus.running
     assert board.work(1) == ProcessActivity.nothing
     assert board.take_failure(1) is None
-    board.begin(1)
+    board.begin(1, 1)
     assert (board.step(1), board.status(1), board.failure_at(1)) == (-1, ProcessStatus.starting, -1)

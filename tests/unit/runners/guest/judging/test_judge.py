@@ -78,6 +78,7 @@ def test_nothing_runs_for_a_submission_that_was_not_reached(steps: Steps) -> Non
         ({"answers": ["[" * 9999]}, "error", messages.NOT_PLAIN),
         ({"answers": [json.dumps({"value": "[" * 9999})]}, "error", messages.NOT_PLAIN),
         ({"answers": [json.dumps({"failed": "mine", "values": {}})]}, "error", messages.NOT_PLAIN),
+        ({"answers": [json.dumps({"failed": messages.FAULT, "values": {}})]}, "error", messages.NOT_PLAIN),
         ({"answers": [json.dumps({"failed": messages.NOT_DEFINED, "values": {"name": "f"}})]}, "error", "defines no"),
         ({"answers": [None], "outcome": "memory"}, "error", messages.ENDED),
         ({"answers": [None], "outcome": "output"}, "error", messages.PRINTED_TOO_MUCH),
@@ -91,6 +92,48 @@ def test_every_answer_has_an_outcome(steps: Steps, answer: dict[str, Any], outco
     step = steps.resume(**answer)
     assert step.results[0].outcome == outcome
     assert message in step.results[0].message
+
+
+def test_a_worker_of_a_submission_that_was_not_reached_has_no_result(steps: Steps) -> None:
+    checks = """
+from runners.checks import check
+@check("task", "No record is read twice")
+def once(work):
+    read = [record for share in work.per_task("records") for record in share]
+    assert len(read) == len(set(read))
+"""
+    steps.begin(checks)
+    assert steps.resume(outcome="not-reached").results[0].outcome == "not-reached"
+
+
+VALUE = json.dumps({"value": encode(7)})
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "message"),
+    [
+        ({"answers": [VALUE], "killed": True}, "passed", ""),
+        ({"answers": [None], "outcome": "crash", "killed": True}, "passed", ""),
+        ({"answers": [VALUE], "killed": False}, "error", messages.NOT_AT_STEP),
+        ({"answers": [None], "outcome": "crash", "killed": False}, "error", messages.ENDED),
+        ({"outcome": "not-reached"}, "not-reached", messages.NOT_REACHED),
+    ],
+    ids=["survived", "ended by it", "never at the step", "ended before it", "not reached"],
+)
+def test_a_call_may_fail_only_if_its_process_was_killed(
+    steps: Steps, answer: dict[str, Any], outcome: str, message: str
+) -> None:
+    checks = """
+from runners.checks import check
+@check("task", "It survives")
+def survives(work):
+    assert work.call("train", kill="worker 1", at_step=5) in (None, 7)
+"""
+    request = steps.begin(checks).request
+    assert request
+    assert (request.kill, request.at_step) == ("worker 1", 5)
+    (result,) = steps.resume(**answer).results
+    assert (result.outcome, result.message) == (outcome, message)
 
 
 def test_texts_of_a_submission_are_made_presentable_and_short(steps: Steps) -> None:
@@ -115,3 +158,29 @@ def test_a_submission_that_cannot_be_parsed_is_its_own_error(steps: Steps) -> No
     step = steps.begin(checks, source="(" * 500 + ")" * 500)
     assert [(result.outcome, result.message) for result in step.results] == [("error", messages.RAISED)]
     assert steps.begin(checks, source="%matplotlib inline\n!ls\nif True:\n    %time 1").results[0].outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("%time x = 1", messages.BACK_DOOR), ("x = 3 if True else (\n    20\n    % 7\n)", "")],
+    ids=["a magic", "a line that goes on"],
+)
+def test_a_magic_may_change_what_is_given_and_a_percent_sign_may_not(steps: Steps, source: str, message: str) -> None:
+    checks = 'from runners.checks import check, untouched\n@check("task", "a")\ndef a(work): untouched(work, "given")'
+    assert [result.message for result in steps.begin(checks, source=source).results] == [message]
+
+
+@pytest.mark.parametrize(("own", "answers"), [([], 2), ([1.0], 2), ([1.0, 2.0, 3.0], 2)])
+def test_arguments_for_another_number_of_workers_are_a_fault(steps: Steps, own: list[float], answers: int) -> None:
+    checks = f'from runners.checks import check\n@check("task", "a")\ndef a(work): work.per_task("f", own={own})'
+    steps.begin(checks)
+    (result,) = steps.resume(answers=[json.dumps({"value": encode(1.0)})] * answers).results
+    assert result.outcome == "fault"
+    assert "2 workers" in result.detail
+
+
+def test_arguments_of_workers_may_be_an_array(steps: Steps) -> None:
+    lines = 'import numpy as np\nfrom runners.checks import check, equal\n@check("task", "a")\ndef a(work): '
+    steps.begin(lines + 'equal(work.per_task("f", own=np.ones(2)), [1.0, 1.0])')
+    step = steps.resume(answers=[json.dumps({"value": encode(1.0)})] * 2)
+    assert [result.outcome for result in step.results] == ["passed"]

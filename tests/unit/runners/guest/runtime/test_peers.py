@@ -46,12 +46,21 @@ class Kernel:
         self._link: socket.socket | None = None
         self._ends: list[int] = []
 
-    def join(self, *, cut_off: bool = False) -> socket.socket:
-        """Start worker 1; returns its end of the link. ``cut_off``: the kernel can take only one descriptor."""
+    def join(self, *, cut_off: bool = False, started: bool = False) -> socket.socket:
+        """Start worker 1, as PID 1 does; returns its end of the link.
+
+        Args:
+            cut_off: the kernel can take only one descriptor.
+            started: it is already in the shared state.
+        """
+        if not started:
+            self.shared_state.begin(1, self.shared_state.starts(1) + 1)
+            self.shared_state.set_status(1, ProcessStatus.running)
         link, kernels_link = socket.socketpair()
         pipes = [os.pipe() for _ in range(2)]
         fds = [kernels_link.fileno(), *(out for out, _ in pipes)]
-        socket.send_fds(self._news, [json.dumps({"joined": 1}).encode()], fds[:1] if cut_off else fds)
+        word = {"joined": 1, "start": self.shared_state.starts(1)}
+        socket.send_fds(self._news, [json.dumps(word).encode()], fds[:1] if cut_off else fds)
         kernels_link.close()
         for out, end in pipes:
             os.close(out)
@@ -178,6 +187,34 @@ def test_one_that_takes_the_place_of_another_hears_of_the_next_cell_at_once(
     assert json.loads(second.recv(1 << 20))["run"] == 1
     second.sendall(b'{"done": 1, "error": null}\n')
     assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["noticed first", "noticed late"])
+def test_the_successor_of_an_ended_process_is_not_killed_and_runs_the_next_cell(
+    kernel: Kernel, main: ThreadPoolExecutor, noticed: bool
+) -> None:
+    first = kernel.join()
+    kernel.others.begin("1", True)
+    assert json.loads(first.recv(1 << 20))["run"] == 1
+    first.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+    kernel.shared_state.set_status(1, ProcessStatus.ended)
+    kernel.shared_state.begin(1, kernel.shared_state.starts(1) + 1)
+    if noticed:
+        first.close()
+        kernel.wait_for("member-ended")
+    kernel.others.begin("2", True)
+    if not noticed:
+        first.close()
+        kernel.wait_for("member-ended")
+    second = kernel.join(started=True)
+    assert json.loads(second.recv(1 << 20))["run"] == 2
+    second.sendall(b'{"done": 2, "error": null}\n')
+
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+    assert not select.select([kernel.commands], [], [], 0)[0], "it was told to kill a process"
+    kernel.said.clear()  # the end of the second one is announced, too
 
 
 def test_a_process_that_does_not_start_a_cell_is_named_and_killed_and_the_cell_ends(

@@ -403,7 +403,7 @@ tf.exp(1.0)
 """
     said = run(forge, code)
     assert "op Sqrt in device /job:localhost/replica:0/task:0/device:CPU:1\n" in said
-    assert "mul: (Mul): /job:localhost/replica:0/task:0/device:CPU:2" in said
+    assert "mul: (Mul): /job:localhost/replica:0/task:0/device:CPU:2" in said, said
     assert "op Exp" not in said
 
 

@@ -11,7 +11,7 @@ from runners.wire.protocol import Outcome
 from tests.factories.cli_process import lockstep
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
-TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
+TUTORIAL = Path(__file__).parents[2] / "functional" / "programs" / "custom_training.py"
 
 
 async def test_tensorflows_custom_training_tutorial_trains_as_on_one_device(

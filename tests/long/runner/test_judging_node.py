@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from app.cli.lesson_runner import run_events
+from app.cli.connect_runner import run_events
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import SessionState
 from tests.factories.real_supervisor import RealSupervisor, SessionClient

@@ -15,7 +15,7 @@ from tests.factories.cli_process import CompletedCommand, lockstep
 from tests.factories.course import LESSON, write_course
 from tests.factories.real_supervisor import RealSupervisor, RecordedRun, SessionClient
 
-PROGRAMS = Path(__file__).parents[1] / "programs"
+PROGRAMS = Path(__file__).parents[2] / "functional" / "programs"
 
 
 WHICH = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"

@@ -1,0 +1,244 @@
+"""The second step of a sign-in, and staff who need one: over HTTP, with codes that a real app would show."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import httpx
+import pyotp
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select, update
+
+from app.accounts import second_factor
+from app.accounts.models import Account, AuthSession, Passkey, RecoveryCode, Role
+from app.accounts.session_cookie import ACCOUNT_COOKIE, SIGNED_OUT
+from app.db import now
+from app.main import create_app
+from app.settings import Settings
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.authenticator_app import AUTHENTICATOR_URL as APP
+from tests.factories.authenticator_app import set_up_authenticator
+from tests.factories.browser_client import browser_client
+from tests.factories.mailbox import Mailbox
+
+PASSWORD = "correct horse battery"
+TEA = {"email": "tea@example.org", "password": PASSWORD}
+INBOX, HTML = "/en/feedback/inbox", {"accept": "text/html"}
+
+
+class Clock:
+    """The time that codes depend on."""
+
+    def __init__(self) -> None:
+        self.now = now()
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def next_code(self, secret: str) -> str:
+        """The code that an app shows after the current one."""
+        self.now += timedelta(seconds=second_factor.STEP_S)
+        return pyotp.TOTP(secret).at(self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(second_factor, "now", clock)
+    return clock
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"staff_second_factor": True})
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    return Mailbox(monkeypatch)
+
+
+@pytest.fixture
+async def teacher(app: FastAPI) -> Account:
+    account = await store_account(app.state.db, Role.instructor, name="Tea Cher", email=TEA["email"])
+    async with app.state.db.writing() as session:
+        mine: Account = await session.get_one(Account, account.id)
+        mine.password_hash = await app.state.password_hasher.hash(PASSWORD)
+    return mine
+
+
+@pytest.fixture
+async def tea(app: FastAPI, teacher: Account) -> AsyncIterator[httpx.AsyncClient]:
+    async with browser_client(app) as client:
+        await client.post("/en/sign-in", data=TEA)
+        yield client
+
+
+async def mailed(mailbox: Mailbox, count: int) -> str:
+    """The link in the latest email, once there are that many."""
+    async with asyncio.timeout(10):
+        while len(mailbox.to(TEA["email"])) < count:  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+    return mailbox.link(TEA["email"])
+
+
+async def set_up(client: httpx.AsyncClient, clock: Clock) -> tuple[str, list[str]]:
+    """Set up an app. Returns its secret and the recovery codes."""
+    secret, _key, codes = await set_up_authenticator(client, PASSWORD, clock.next_code)
+    assert len(codes) == second_factor.RECOVERY_CODES
+    return secret, codes
+
+
+async def test_staff_without_a_second_factor_are_learners_and_led_to_it(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    async with browser_client(app) as other:
+        assert (await other.post("/en/sign-in", data=TEA)).headers["location"] == APP
+    led = await tea.get(INBOX, headers=HTML)
+    assert (led.status_code, APP in led.headers["location"]) == (303, True)
+    assert (await tea.get(INBOX)).status_code == 403
+    assert INBOX not in (await tea.get("/en/account-menu")).text
+    assert "Your account needs a second step" in (await tea.get(APP)).text
+
+    await set_up(tea, clock)
+
+    assert (await tea.get(INBOX)).status_code == 200
+    assert INBOX in (await tea.get("/en/account-menu")).text
+    async with app.state.db.session() as session:
+        assert (await session.get_one(Account, teacher.id)).role == Role.instructor
+
+
+async def test_a_learner_needs_no_second_factor_and_nobody_does_by_default(app: FastAPI, settings: Settings) -> None:
+    async with await signed_in_browser(app, Role.learner) as learner:
+        assert (await learner.get("/en/settings/security")).status_code == 200
+    plain = create_app(settings.model_copy(update={"staff_second_factor": False}))
+    async with plain.router.lifespan_context(plain), await signed_in_browser(plain, Role.admin) as admin:
+        assert (await admin.get(INBOX)).status_code == 200
+
+
+async def test_a_sign_in_by_passkey_is_enough_and_a_stolen_password_cannot_replace_it(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient
+) -> None:
+    key = Passkey(id="key", account_id=teacher.id, name="Key", public_key=b"", sign_count=0, created_at=now())
+    async with app.state.db.writing() as session:
+        session.add(key)
+    security = "/en/settings/security"
+    for path in (APP, f"{security}/passkeys/key/remove", f"{security}/password", f"{security}/passkeys/options"):
+        form = {"password": PASSWORD, "passkey_password": PASSWORD, "passkey_name": "Mine", "new_password": PASSWORD}
+        refused = await tea.post(path, data=form)
+        assert (refused.status_code, "Sign in with your passkey first" in refused.text) == (422, True), path
+    async with app.state.db.writing() as session:
+        await session.execute(update(AuthSession).values(method="passkey"))
+
+    assert (await tea.get(INBOX)).status_code == 200
+    assert (await tea.post(APP, data={"password": PASSWORD})).status_code == 200
+
+
+async def test_a_password_alone_signs_nobody_in_and_a_code_works_once(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    secret, _codes = await set_up(tea, clock)
+    async with browser_client(app) as first, browser_client(app) as second:
+        for client in (first, second):
+            asked = await client.post("/en/sign-in", data={**TEA, "next": INBOX})
+            assert asked.headers["location"] == "/en/sign-in/code?next=%2Fen%2Ffeedback%2Finbox"
+            assert "one-time-code" in (await client.get(asked.headers["location"])).text
+            assert (await client.get("/en/settings/security", headers=HTML)).status_code == 303
+            assert "Tea Cher" not in (await client.get("/en/account-menu")).text
+            assert client.cookies.get(ACCOUNT_COOKIE) != SIGNED_OUT, "which would delete the visitor's edits"
+        code = clock.next_code(secret)
+        assert (await first.post("/en/sign-in/code", data={"code": "000000"})).status_code == 422
+        done = await first.post("/en/sign-in/code", data={"code": code, "next": INBOX})
+        again = await second.post("/en/sign-in/code", data={"code": code})
+
+        assert (done.status_code, done.headers["location"]) == (303, INBOX)
+        assert (await first.get(INBOX)).status_code == 200
+        assert (again.status_code, "already used" in again.text) == (422, True)
+        assert (await second.get(INBOX)).status_code == 401
+
+
+async def test_a_recovery_code_works_once_and_is_stored_as_a_hash(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    _secret, codes = await set_up(tea, clock)
+    async with app.state.db.session() as session:
+        stored = list(await session.scalars(select(RecoveryCode.code_hash)))
+    assert len(stored) == len(codes)
+    assert all(5 * len(code.replace("-", "")) >= 112 for code in codes), "in bits: fewer need a slow hash"
+    assert not any(code.replace("-", "") in " ".join(stored) for code in codes)
+    for status in (303, 422):
+        async with browser_client(app) as client:
+            await client.post("/en/sign-in", data=TEA)
+            answer = await client.post("/en/sign-in/code", data={"code": codes[0].upper().replace("-", " ")})
+            assert answer.status_code == status
+
+
+async def test_guessing_codes_gets_slower(app: FastAPI, tea: httpx.AsyncClient, clock: Clock) -> None:
+    secret, _codes = await set_up(tea, clock)
+    async with browser_client(app) as eve:
+        await eve.post("/en/sign-in", data=TEA)
+        guesses = [await eve.post("/en/sign-in/code", data={"code": f"{n:06}"}) for n in range(7)]
+        right = await eve.post("/en/sign-in/code", data={"code": clock.next_code(secret)})
+    assert [guess.status_code for guess in guesses] == [422] * 5 + [429] * 2
+    assert right.status_code == 429
+
+
+async def test_a_reset_by_email_still_asks_for_a_code(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock, mailbox: Mailbox
+) -> None:
+    await set_up(tea, clock)
+    async with browser_client(app) as stranger:
+        await stranger.post("/en/password-reset", data={"email": TEA["email"]})
+        link = await mailed(mailbox, 2)
+        done = await stranger.post(link, data={"password": "another good one"})
+        assert done.headers["location"].startswith("/en/sign-in/code")
+        assert (await stranger.get(INBOX)).status_code == 401
+
+
+async def test_replacing_and_removing_need_the_password_and_a_fresh_sign_in(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock, mailbox: Mailbox
+) -> None:
+    secret, codes = await set_up(tea, clock)
+    remove = f"{APP}/remove"
+    assert (await tea.post(APP, data={"password": "wrong"})).status_code == 422
+    assert (await tea.post(remove, data={"remove_password": "wrong"})).status_code == 422
+    new_secret, _codes = await set_up(tea, clock)
+    async with browser_client(app) as client:
+        await client.post("/en/sign-in", data=TEA)
+        for old in (clock.next_code(secret), codes[0]):
+            assert (await client.post("/en/sign-in/code", data={"code": old})).status_code == 422
+        done = await client.post("/en/sign-in/code", data={"code": pyotp.TOTP(new_secret).at(clock.now)})
+        assert done.status_code == 303
+    async with app.state.db.writing() as session:
+        await session.execute(update(AuthSession).values(created_at=now() - timedelta(minutes=11)))
+    for path, field in ((APP, "password"), (remove, "remove_password")):
+        stale = await tea.post(path, data={field: PASSWORD})
+        assert (stale.status_code, "You signed in a while ago" in stale.text) == (422, True)
+    async with app.state.db.writing() as session:
+        await session.execute(update(AuthSession).values(created_at=now()))
+
+    assert (await tea.post(remove, data={"remove_password": PASSWORD})).status_code == 303
+
+    assert (await tea.get(INBOX)).status_code == 403
+    async with app.state.db.session() as session:
+        assert list(await session.scalars(select(RecoveryCode))) == []
+    await mailed(mailbox, 3)
+    assert {mail.subject for mail in mailbox.to(TEA["email"])} == {
+        "The authenticator app of your Lockstep account changed"
+    }
+
+
+async def test_a_secret_is_bound_to_the_account_and_the_browser_that_asked(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    page = (await tea.post(APP, data={"password": PASSWORD})).text
+    secret = "".join(re.findall(r'class="totp-key">([A-Z2-7 ]+)<', page)[0].split())
+    key = re.findall(r'name="key" value="([\w-]+)"', page)[0]
+    form = {"key": key, "code": clock.next_code(secret)}
+    async with await signed_in_browser(app, Role.admin) as other:
+        assert (await other.post(f"{APP}/confirm", data=form)).status_code == 410
+    assert (await tea.post(f"{APP}/confirm", data=form)).status_code == 200

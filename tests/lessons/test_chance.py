@@ -1,0 +1,499 @@
+"""No usual mistake passes by chance: each is made a hundred times, and ``close`` forgives a hundred times as much.
+
+NumPy stands in for the submissions; what TensorFlow computes is judged in ``lockstep lesson check``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from runners.checks import CheckFailed, Graph, Work, close
+from runners.checks.declare import checks_of
+
+LESSONS = Path(__file__).parents[2] / "lessons" / "distributed-tensorflow"
+TRIES = 100
+LAXER = 100.0
+
+Answers = Mapping[str, Callable[..., Any]]
+
+
+CODE = """
+def records_of(): return files.interleave()
+def begin(): return tf.train.Checkpoint()
+"""
+
+
+class ScriptedWork:
+    """A submission whose functions are given; its code has what checks look for."""
+
+    source = CODE
+    output = ""
+    tree = ast.parse(CODE)
+
+    def __init__(self, answers: Answers, right: Answers, seed: int) -> None:
+        self._answers, self._right = answers, right
+        self.rng = np.random.default_rng(seed)
+
+    def call(self, name: str, *args: Any, kill: str | None = None, at_step: int | None = None) -> Any:
+        more = {} if kill is None else {"at_step": at_step}
+        return self._answers[name](*args, **more)
+
+    def graph(self, name: str, *args: Any, alone: bool = False) -> Graph:
+        own = self._answers[f"{name} alone"](*args) if alone else None
+        return Graph({"CollectiveReduceV2": 2, "AddN": 1}, 1, self.call(name, *args), own)
+
+    def per_task(self, name: str, *args: Any, own: Any = None) -> list[Any]:
+        result: list[Any] = self._answers[name](own)
+        return result
+
+    def reference(self, name: str, *args: Any, topology: str | None = None) -> Any:
+        return self._right[name](*args)
+
+
+@functools.cache
+def checks_module(lesson: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"checks_of_{lesson}", LESSONS / lesson / "checks.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def passes(lesson: str, exercise: str, work: ScriptedWork) -> bool:
+    try:
+        for check in checks_of(vars(checks_module(lesson)), exercise):
+            check(cast(Work, work))
+    except CheckFailed:
+        return False
+    return True
+
+
+# --- what submissions answer ------------------------------------------------------------------------------------
+
+
+def of_checks(lesson: str, name: str) -> Any:
+    """A function of a ``checks.py``, looked up when it is called."""
+    return lambda *args, **kwargs: getattr(checks_module(lesson), name)(*args, **kwargs)
+
+
+def divide_the_loss(divisor: Callable[[int, int], float], penalty_share: float = 0.5) -> Answers:
+    """``divisor`` gets the size of the share and that of the batch."""
+
+    def one_step(w: Any, whole: Any, cut: int, rate: Any, strength: Any) -> Any:
+        shares = np.split(whole, [cut])
+        slope = sum(np.sum(2 * share * (w * share - 1)) / divisor(len(share), len(whole)) for share in shares)
+        return np.float32(w - rate * (slope + 2 * penalty_share * 2 * strength * w))
+
+    def loss_of(losses: Any, penalty: Any, batch: int) -> Any:
+        return np.float32(losses.sum() / divisor(len(losses), batch) + penalty)
+
+    return {"one_step": one_step, "loss_of": loss_of}
+
+
+def weighted_mean(part: Callable[..., float]) -> Answers:
+    """``part`` gets the losses and weights of its share, and those of the batch."""
+
+    def weighted_parts(losses: Any, weights: Any, cut: int) -> Any:
+        shares = zip(np.split(losses, [cut]), np.split(weights, [cut]), strict=True)
+        return [np.float32(part(*share, losses, weights)) for share in shares]
+
+    def alone(losses: Any, weights: Any, cut: int) -> Any:
+        shares = zip(np.split(losses, [cut]), np.split(weights, [cut]), strict=True)
+        return [np.float32(part(*share, losses[:cut], weights[:cut])) for share in shares]
+
+    return {"weighted_parts": weighted_parts, "weighted_parts alone": alone}
+
+
+def largest_scale(rounded: Callable[[float], float], largest_number: float = 65504.0) -> Answers:
+    def scale(gradients: Any) -> float:
+        return float(2.0 ** rounded(math.log2(largest_number / max(float(np.abs(g).max()) for g in gradients))))
+
+    return {"largest_scale": scale}
+
+
+def verdict(finite: Callable[[Any], list[bool]]) -> Answers:
+    """``finite`` gets the two shares."""
+
+    def agree(shares: Any, scale: Any) -> Any:
+        verdicts = finite(shares)
+        total = shares.astype("float32").sum(axis=0) / scale
+        sums = [total if fine else np.zeros_like(total) for fine in verdicts]
+        return [*sums, *(np.asarray(fine) for fine in verdicts)]
+
+    return {"agree": agree}
+
+
+def by_batch(replicas: int, batch: int) -> int:
+    return replicas * batch
+
+
+def plan(steps: Callable[[float], float], base: Callable[[int, int], float] = by_batch) -> Answers:
+    def planned(examples: int, replicas: int, batch: int, base_batch: int, rate: float) -> Any:
+        size = replicas * batch
+        return size, int(steps(examples / size)), rate * base(replicas, batch) / base_batch
+
+    return {"plan": planned}
+
+
+def mean_of_all(one: Callable[[list[Any]], float]) -> Answers:
+    return {"mean_of_all": lambda own: [np.float32(one(own))] * 2}
+
+
+def largest_rate(formula: Callable[[float, int], float]) -> Answers:
+    return {"largest_rate": formula}
+
+
+def feature_means(counted: Callable[[int, int], int]) -> Answers:
+    """``counted`` gets the number of examples and the size of a batch."""
+    return {"feature_means": lambda pixels, batch: (pixels.mean(0, dtype="float32"), counted(len(pixels), batch))}
+
+
+def train_in_parts(divisor: Callable[[int, int, int], float], *, resets: bool = True) -> Answers:
+    """``divisor`` gets the size of the part at hand, that of a full part, and that of the batch."""
+
+    def train(inputs: Any, targets: Any, part: int, updates: int, replicas: int = 1) -> Any:
+        steps = of_checks("fitting-into-memory", "linear_steps")
+        return steps(inputs, targets, part, updates, lambda size: divisor(size, part, len(targets)), resets, replicas)
+
+    return {"train_in_parts": train, "train_in_parts alone": functools.partial(train, replicas=2)}
+
+
+def input_bound(**ignored: float) -> Answers:
+    names = ("batch", "input_ms", "compute_ms", "fixed_ms", "delay_ms", "transfer_ms")
+
+    def first(*machine: float) -> Any:
+        return of_checks("cifar-10-practice", "first_slow")(**dict(zip(names, machine, strict=True)) | ignored)
+
+    return {"input_bound_from": first}
+
+
+def descend(rate_of: Callable[[list[float], int], float], factor: float = 1.0) -> Answers:
+    def descended(start: float, rates: list[float]) -> Any:
+        used = [rate_of(rates, number) for number in range(len(rates))]
+        return of_checks("tpu-strategy", "descended")(start, used, factor), 1
+
+    return {"descend": descended}
+
+
+def train_on(factor: float) -> Answers:
+    def train(name: str, inputs: Any, targets: Any, batch: int, rate: float) -> Any:
+        weights = of_checks("one-place-one-device", "linear_epoch")(inputs, targets, batch, rate, factor)
+        return weights, len(targets) // batch
+
+    return {"train_on": train}
+
+
+def handed_over(total: Callable[[Any, float], Any]) -> Answers:
+    """``total`` gets the gradients of the replicas and the limit."""
+
+    def hand_over(gradients: Any, limit: Any) -> Any:
+        return [total(gradients, float(limit)) / 4] * 4
+
+    first = np.array([[1], [0], [0], [0]], "float32")
+    return {"handed_over": hand_over, "handed_over alone": lambda *given: hand_over(first * given[0], given[1])}
+
+
+def batch_statistics(groups: int) -> Answers:
+    def normalize_batch(batch: Any) -> Any:
+        normalize = of_checks("mirrored-strategy", "normalize")
+        shares = np.split(batch, groups)
+        means = [0.1 * share.mean(axis=0) for share in shares for _ in range(4 // groups)]
+        return [np.concatenate([normalize(share) for share in shares]), np.stack(means)]
+
+    def alone(batch: Any) -> Any:
+        return [batch - np.split(batch, 4)[0].mean(axis=0), None]
+
+    return {"normalize_batch": normalize_batch, "normalize_batch alone": alone}
+
+
+def records(read: Callable[[list[list[int]]], list[int]], own: bool = True) -> Answers:
+    """``read`` gets the files of a worker, or all files, of whose records it then keeps its share."""
+
+    def record_ids(files: list[list[int]], workers: int, worker: int) -> list[int]:
+        return read(files[worker::workers]) if own else read(files)[worker::workers]
+
+    return {"record_ids": record_ids}
+
+
+def interleaved(files: list[list[int]], cycle: int, block: int = 1) -> list[int]:
+    waiting, result = [list(file) for file in files], []
+    opened, waiting = waiting[:cycle], waiting[cycle:]
+    while opened:
+        for slot, file in enumerate(opened):
+            result += file[:block]
+            del file[:block]
+            if not file and waiting:
+                opened[slot] = waiting.pop(0)
+        opened = [file for file in opened if file]
+    return result
+
+
+def resume_training(first: Callable[[int], int], *, weights: bool = True, momentum: bool = True) -> Answers:
+    """``first`` gets the step of the restored state, and gives the step with which the second attempt begins."""
+    saved: dict[str, tuple[int, Any, Any]] = {}
+
+    def train(
+        folder: str, inputs: Any, targets: Any, batch: int, rate: float, every: int, at_step: int | None = None
+    ) -> Any:
+        steps = of_checks("surviving-failures", "momentum_steps")
+        if at_step is not None:
+            last = (at_step - 1) // every * every
+            saved[folder] = last, *steps(inputs, targets, batch, rate, range(last))
+            return None
+        last, *state = saved.get(folder, (0, None, None))
+        kept = [part if keep else None for part, keep in zip(state, (weights, momentum), strict=True)]
+        end, _ = steps(inputs, targets, batch, rate, range(first(last), len(targets) // batch), *kept)
+        return [end[:-1, None], end[-1:]]
+
+    return {"train": train}
+
+
+def continue_training(*, weights: bool = True, momentum: bool = True) -> Answers:
+    saved: dict[str, tuple[Any, Any]] = {}
+
+    def begin(folder: str, inputs: Any, targets: Any, rate: float, steps: int) -> Any:
+        saved[folder] = of_checks("custom-training-loop", "momentum_steps")(inputs, targets, rate, steps)
+        return [saved[folder][0][:-1, None], saved[folder][0][-1:]]
+
+    def go_on(folder: str, inputs: Any, targets: Any, rate: float, steps: int) -> Any:
+        kept = [part if keep else None for part, keep in zip(saved[folder], (weights, momentum), strict=True)]
+        end, _ = of_checks("custom-training-loop", "momentum_steps")(inputs, targets, rate, steps, *kept)
+        return [end[:-1, None], end[-1:]]
+
+    def rename(old: str, new: str) -> None:
+        saved[new] = saved.pop(old)
+
+    return {"begin": begin, "go_on": go_on, "tf.io.gfile.rename": rename, "tf.io.gfile.exists": saved.__contains__}
+
+
+def train_one_epoch(divisor: Callable[[int, int], float], one_loss: Callable[..., float]) -> Answers:
+    """``divisor`` gets the sizes of the share and the batch, ``one_loss`` the losses of both shares and the size."""
+
+    def train(features: Any, labels: Any, batch_size: int, replicas: tuple[int, ...] = (0, 1)) -> Any:
+        descend_to = of_checks("custom-training-loop", "softmax_regression")
+        losses = []
+        for start in range(0, len(labels), batch_size):
+            seen = features[:start], labels[:start], batch_size
+            _, (kernel, bias) = descend_to(*seen, lambda share: divisor(share, batch_size), replicas)
+            here = slice(start, start + batch_size)
+            logits = features[here] @ kernel + bias
+            each = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), labels[here]]
+            losses.append(np.float32(one_loss(each[::2], each[1::2], batch_size)))
+        _, weights = descend_to(features, labels, batch_size, lambda share: divisor(share, batch_size), replicas)
+        return [*losses, *weights]
+
+    return {"train_one_epoch": train, "train_one_epoch alone": functools.partial(train, replicas=(0,))}
+
+
+def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
+    """The right answers have to pass, the mistakes must not."""
+    yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
+    for name, answers in mistakes.items():
+        yield pytest.param(lesson, exercise, right, answers, id=f"{exercise}-{name}")
+
+
+def cases() -> Iterator[Any]:
+    yield from case(
+        "scaling-the-loss",
+        "divide-the-loss",
+        divide_the_loss(lambda share, batch: batch),
+        own_share=divide_the_loss(lambda share, batch: share),
+        mean_of_means=divide_the_loss(lambda share, batch: 2 * share),
+        summed=divide_the_loss(lambda share, batch: 1),
+        divided_twice=divide_the_loss(lambda share, batch: 2 * batch),
+        whole_penalty=divide_the_loss(lambda share, batch: batch, 1.0),
+        no_penalty=divide_the_loss(lambda share, batch: batch, 0.0),
+    )
+    yield from case(
+        "scaling-the-loss",
+        "weighted-mean",
+        weighted_mean(lambda loss, w, losses, weights: (loss * w).sum() / weights.sum()),
+        own_weights=weighted_mean(lambda loss, w, losses, weights: (loss * w).sum() / max(w.sum(), 1e-9)),
+        mean_of_means=weighted_mean(lambda loss, w, losses, weights: (loss * w).sum() / max(w.sum(), 1e-9) / 2),
+        by_count=weighted_mean(lambda loss, w, losses, weights: (loss * w).sum() / len(losses)),
+        whole=weighted_mean(lambda loss, w, losses, weights: (losses * weights).sum() / weights.sum()),
+        half_each=weighted_mean(lambda loss, w, losses, weights: (losses * weights).sum() / weights.sum() / 2),
+        no_weights=weighted_mean(lambda loss, w, losses, weights: loss.sum() / len(losses)),
+    )
+    yield from case(
+        "mixed-precision",
+        "largest-scale",
+        largest_scale(math.floor),
+        rounded=largest_scale(round),
+        rounded_up=largest_scale(math.ceil),
+        power_of_two=largest_scale(math.floor, 65536.0),
+    )
+    yield from case(
+        "mixed-precision",
+        "one-verdict",
+        verdict(lambda shares: [bool(np.isfinite(shares).all())] * 2),
+        first_replica=verdict(lambda shares: [bool(np.isfinite(shares[0]).all())] * 2),
+        second_replica=verdict(lambda shares: [bool(np.isfinite(shares[1]).all())] * 2),
+        first_number=verdict(lambda shares: [bool(np.isfinite(shares[:, 0]).all())] * 2),
+        first_half=verdict(lambda shares: [bool(np.isfinite(shares[:, :2]).all())] * 2),
+        not_a_number=verdict(lambda shares: [not np.isnan(shares).any()] * 2),
+        infinite=verdict(lambda shares: [not np.isinf(shares).any()] * 2),
+    )
+    yield from case(
+        "distribution-strategies",
+        "plan-the-run",
+        plan(math.ceil),
+        rounded=plan(round),
+        rounded_down=plan(math.floor),
+        one_more=plan(lambda exact: exact + 1),
+        by_replicas=plan(math.ceil, lambda replicas, batch: replicas),
+        by_share=plan(math.ceil, lambda replicas, batch: batch),
+    )
+    yield from case(
+        "multi-worker",
+        "mean-over-workers",
+        mean_of_all(lambda own: float(np.concatenate(own).mean())),
+        mean_of_means=mean_of_all(lambda own: float(np.mean([part.mean() for part in own]))),
+        of_the_first=mean_of_all(lambda own: own[0].mean()),
+        by_own_count=mean_of_all(lambda own: np.concatenate(own).sum() / len(own[0])),
+        median=mean_of_all(lambda own: float(np.median(np.concatenate(own)))),
+    )
+    yield from case(
+        "parameter-servers",
+        "largest-rate",
+        largest_rate(lambda c, n: 2 * math.sin(math.pi / (2 * (2 * n - 1))) / c),
+        no_sine=largest_rate(lambda c, n: (math.pi / (2 * n - 1) if n > 1 else 2) / c),
+        no_curvature=largest_rate(lambda c, n: 2 * math.sin(math.pi / (2 * (2 * n - 1)))),
+        divided=largest_rate(lambda c, n: 2 / c / n),
+        one_too_old=largest_rate(lambda c, n: 2 * math.sin(math.pi / (2 * (2 * n + 1))) / c),
+    )
+    yield from case(
+        "one-place-one-device",
+        "mean-in-one-place",
+        feature_means(lambda count, batch: count),
+        batches=feature_means(lambda count, batch: -(-count // batch)),
+        calls=feature_means(lambda count, batch: 4 * -(-count // batch)),
+        whole_batches=feature_means(lambda count, batch: -(-count // batch) * batch),
+    )
+    yield from case(
+        "one-place-one-device",
+        "any-strategy",
+        train_on(1.0),
+        own_share=train_on(4.0),
+        divided_twice=train_on(0.25),
+    )
+    yield from case(
+        "fitting-into-memory",
+        "accumulate-parts",
+        train_in_parts(lambda size, part, whole: whole),
+        by_the_part=train_in_parts(lambda size, part, whole: part),
+        by_its_size=train_in_parts(lambda size, part, whole: size),
+        mean_of_means=train_in_parts(lambda size, part, whole: size * -(-whole // part)),
+        divided_twice=train_in_parts(lambda size, part, whole: 2 * whole),
+        summed=train_in_parts(lambda size, part, whole: 1),
+        no_reset=train_in_parts(lambda size, part, whole: whole, resets=False),
+    )
+    yield from case(
+        "cifar-10-practice",
+        "input-bound",
+        input_bound(),
+        own_examples=input_bound(global_input=False),
+        no_delay=input_bound(delay_ms=0.0),
+        no_transfer=input_bound(transfer_ms=0.0),
+        no_all_reduce=input_bound(delay_ms=0.0, transfer_ms=0.0),
+        nothing_fixed=input_bound(fixed_ms=0.0),
+    )
+    yield from case(
+        "tpu-strategy",
+        "compile-once",
+        descend(lambda rates, number: rates[number]),
+        first_rate=descend(lambda rates, number: rates[0]),
+        last_rate=descend(lambda rates, number: rates[-1]),
+        one_late=descend(lambda rates, number: rates[max(number - 1, 0)]),
+        mean_rate=descend(lambda rates, number: sum(rates) / len(rates)),
+        twice=descend(lambda rates, number: rates[number], 2.0),
+    )
+    clip = of_checks("mirrored-strategy", "clip")
+    yield from case(
+        "mirrored-strategy",
+        "clip-the-sum",
+        handed_over(lambda gradients, limit: clip(gradients.sum(axis=0), limit)),
+        own=handed_over(lambda gradients, limit: sum(clip(gradient, limit) for gradient in gradients)),
+        mean=handed_over(lambda gradients, limit: clip(gradients.mean(axis=0), limit)),
+        mean_four_times=handed_over(lambda gradients, limit: 4 * clip(gradients.mean(axis=0), limit)),
+        never=handed_over(lambda gradients, limit: gradients.sum(axis=0)),
+        always=handed_over(
+            lambda gradients, limit: gradients.sum(axis=0) * limit / np.linalg.norm(gradients.sum(axis=0))
+        ),
+    )
+    yield from case(
+        "input-pipelines",
+        "share-the-files",
+        records(lambda files: interleaved(files, len(files))),
+        one_by_one=records(lambda files: interleaved(files, 1)),
+        two_at_a_time=records(lambda files: interleaved(files, 2)),
+        two_records=records(lambda files: interleaved(files, len(files), 2)),
+        backwards=records(lambda files: interleaved(files[::-1], len(files))),
+        records=records(lambda files: interleaved(files, len(files)), own=False),
+        records_one_by_one=records(lambda files: interleaved(files, 1), own=False),
+    )
+    yield from case(
+        "custom-training-loop",
+        "write-the-step",
+        train_one_epoch(lambda share, batch: batch, lambda a, b, batch: (a.sum() + b.sum()) / batch),
+        own_share=train_one_epoch(lambda share, batch: share, lambda a, b, batch: (a.sum() + b.sum()) / batch),
+        equal_shares=train_one_epoch(lambda share, batch: 2 * share, lambda a, b, batch: (a.sum() + b.sum()) / batch),
+        own_count=train_one_epoch(
+            lambda share, batch: batch, lambda a, b, batch: (a.sum() + b.sum()) / (len(a) + len(b))
+        ),
+        mean_of_means=train_one_epoch(lambda share, batch: batch, lambda a, b, batch: (a.mean() + b.mean()) / 2),
+        first_share=train_one_epoch(lambda share, batch: batch, lambda a, b, batch: a.sum() / batch),
+        first_mean=train_one_epoch(lambda share, batch: batch, lambda a, b, batch: a.mean()),
+    )
+    yield from case(
+        "custom-training-loop",
+        "continue-training",
+        continue_training(),
+        no_momentum=continue_training(momentum=False),
+        no_weights=continue_training(weights=False),
+        nothing=continue_training(weights=False, momentum=False),
+    )
+    yield from case(
+        "surviving-failures",
+        "resume-training",
+        resume_training(lambda saved: saved),
+        no_momentum=resume_training(lambda saved: saved, momentum=False),
+        no_weights=resume_training(lambda saved: saved, weights=False),
+        data_from_the_start=resume_training(lambda saved: 0),
+        one_step_less=resume_training(lambda saved: saved + 1),
+        one_step_twice=resume_training(lambda saved: max(saved - 1, 0)),
+    )
+    yield from case(
+        "mirrored-strategy",
+        "whole-statistics",
+        batch_statistics(1),
+        own_share=batch_statistics(4),
+        pairs=batch_statistics(2),
+    )
+
+
+@pytest.mark.parametrize(("lesson", "exercise", "right", "mistaken"), list(cases()))
+def test_no_usual_mistake_passes_by_chance(
+    lesson: str, exercise: str, right: Answers, mistaken: Answers | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if mistaken is None:
+        assert all(passes(lesson, exercise, ScriptedWork(right, right, seed)) for seed in range(TRIES))
+        return
+
+    def lax(got: Any, wanted: Any, *, rtol: float = 1e-4, atol: float = 1e-6, **more: Any) -> None:
+        close(got, wanted, rtol=rtol * LAXER, atol=atol * LAXER, **more)
+
+    monkeypatch.setattr(checks_module(lesson), "close", lax, raising=False)
+    passed = sum(passes(lesson, exercise, ScriptedWork(mistaken, right, seed)) for seed in range(TRIES))
+    assert passed == 0

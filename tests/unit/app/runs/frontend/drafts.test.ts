@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Drafts, digest } from "../../../../../app/runs/frontend/drafts";
+
+function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { kept: Map<string, string> } {
+  const kept = new Map<string, string>();
+  return {
+    kept,
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+  };
+}
+
+function draftsOf(lesson: string, place: ConstructorParameters<typeof Drafts>[1], account: string | null = ""): Drafts {
+  return new Drafts(lesson, place, () => account);
+}
+
+test("a draft is found again, for its own lesson and cell only", () => {
+  const place = storage();
+  draftsOf("c/one", place).keep("fit", "x = 1", "x = 2");
+  assert.deepEqual(draftsOf("c/one", place).find("fit", "x = 1"), { code: "x = 2", outdated: false });
+  assert.equal(draftsOf("c/one", place).find("other", "x = 1"), null);
+  assert.equal(draftsOf("c/two", place).find("fit", "x = 1"), null);
+});
+
+test("a draft is found again by its own account only", () => {
+  const place = storage();
+  draftsOf("c/one", place, "ada").keep("fit", "x = 1", "x = 2");
+  assert.equal(draftsOf("c/one", place, "bob").find("fit", "x = 1"), null);
+  assert.equal(draftsOf("c/one", place, "").find("fit", "x = 1"), null);
+  assert.equal(draftsOf("c/one", place, "ada").find("fit", "x = 1")?.code, "x = 2");
+});
+
+test("a page whose account has left reads and writes no draft", () => {
+  const place = storage();
+  draftsOf("c/one", place, null).keep("fit", "x = 1", "x = 2");
+  assert.equal(place.kept.size, 0);
+  assert.equal(draftsOf("c/one", place, null).find("fit", "x = 1"), null);
+});
+
+test("code equal to the original is no draft", () => {
+  const place = storage();
+  const drafts = draftsOf("c/one", place);
+  drafts.keep("fit", "x = 1", "x = 2");
+  drafts.keep("fit", "x = 1", "x = 1");
+  assert.equal(place.kept.size, 0);
+});
+
+test("where the original changed, the text is kept and said to be outdated", () => {
+  const drafts = draftsOf("c/one", storage());
+  drafts.keep("fit", "x = 1", "x = 2");
+  assert.deepEqual(drafts.find("fit", "x = 10"), { code: "x = 2", outdated: true });
+});
+
+test("what is broken or forbidden is no draft and no error", () => {
+  const place = storage();
+  place.kept.set("lockstep:draft::c/one:fit", "{broken");
+  assert.equal(draftsOf("c/one", place).find("fit", ""), null);
+  draftsOf("c/one", null).keep("fit", "a", "b");
+  const full = {
+    ...place,
+    setItem: () => {
+      throw new Error("full");
+    },
+  };
+  draftsOf("c/one", full).keep("fit", "a", "b");
+});
+
+test("a digest tells near texts apart", () => {
+  const texts = ["", "a", "b", "ab", "ba", "a ", " a", "lr = 0.1", "lr = 0.2"];
+  assert.equal(new Set(texts.map(digest)).size, texts.length);
+  assert.match(digest("a"), /^[0-9a-f]{16}$/);
+});

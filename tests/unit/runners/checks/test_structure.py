@@ -1,0 +1,176 @@
+"""Reading how a submission is written: honest variants are accepted, literals and changed instruments are not."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from runners.checks import CheckFailed, InProcessWork, Work, names_behind, untouched
+from runners.wire import check_messages as messages
+
+PIPELINES = {
+    "one chain": """
+        def pipeline(numbers):
+            return numbers.map(expensive).cache()
+    """,
+    "a variable": """
+        def pipeline(numbers):
+            data = numbers.map(expensive)
+            data = data.cache()
+            return data
+    """,
+    "a helper function": """
+        def kept(data):
+            return data.cache()
+
+        def pipeline(numbers):
+            return kept(numbers.map(expensive))
+    """,
+    "another name": """
+        from tools import expensive as f
+        keep = tf.data.Dataset.cache
+        pipeline = lambda numbers: keep(numbers.map(f))
+    """,
+    "a loop and a list": """
+        def pipeline(numbers):
+            steps = []
+            for make in [lambda data: data.map(expensive), lambda data: data.cache()]:
+                steps.append(make)
+            return functools.reduce(lambda data, step: step(data), steps, numbers)
+    """,
+    "a tuple and a with block": """
+        def pipeline(numbers):
+            with tf.device("cpu") as place, open(numbers.map(expensive)) as data:
+                kept, rest = data.cache(), None
+            return kept
+    """,
+    "an item and an attribute": """
+        def pipeline(numbers):
+            parts = {}
+            parts["data"] = numbers.map(expensive)
+            result = Box()
+            result.data: object = parts
+            result.data.kept |= numbers.cache
+            return result
+    """,
+    "a generator": """
+        def pipeline(numbers):
+            if (data := numbers.map(expensive)):
+                yield from data
+            yield numbers.cache()
+    """,
+}
+
+
+def submission(code: str) -> Work:
+    return InProcessWork(textwrap.dedent(code))
+
+
+@pytest.mark.parametrize("way", PIPELINES)
+def test_what_a_result_is_made_of_is_found_however_it_is_written(way: str) -> None:
+    assert {"map", "expensive", "cache"} <= names_behind(submission(PIPELINES[way]), "pipeline")
+
+
+def test_what_a_result_does_not_depend_on_is_not_behind_it() -> None:
+    code = """
+        import tensorflow as tf
+
+        def pipeline(numbers):
+            unused = numbers.map(expensive).cache()
+            tf.print(unused)
+
+            def never_called():
+                return unused
+
+            return tf.constant(sum(numbers))
+    """
+    assert names_behind(submission(code), "pipeline") == {"tf", "tensorflow", "constant", "sum"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "cache = 10\n    return numbers.shuffle(cache)",
+        "for cache in [10]:\n        return numbers.shuffle(cache)",
+        "return (lambda cache: numbers.shuffle(cache))(10)",
+    ],
+)
+def test_a_variable_of_the_submission_is_not_behind_a_result(body: str) -> None:
+    assert names_behind(submission(f"def pipeline(numbers):\n    {body}"), "pipeline") == {"shuffle"}
+
+
+@pytest.mark.parametrize("code", ["", "def pipeline(numbers): pass", "def pipeline(numbers): return []"])
+def test_nothing_is_behind_a_result_that_is_not_there(code: str) -> None:
+    assert names_behind(submission(code), "pipeline") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(*descend(1.0, [0.5]))",
+        "rates = [0.5]\nfor rate in rates:\n    descend(1.0, [rate])",
+        "def take_steps(step, rates):\n    '''What descend calls.'''\n    return [step(rate) for rate in rates]",
+        "list(map(descend, [1.0], [[0.5]]))",
+        "names = ['descend']",
+        "getattr(descend(1.0, []), 'numpy')",
+        "class Model:\n    def __init__(self):\n        self.weight = 1.0\nmodel = Model()\nmodel.weight = 2.0",
+        "options = {'eval': True, 'vars': 3}",
+        "def step(model):\n    vars = model.trainable_variables\n    return [var.shape for var in vars if vars]",
+        "def step(descend):\n    counts = descend()\n    return counts",
+    ],
+)
+def test_what_is_given_may_be_used_and_its_name_be_used_in_functions(code: str) -> None:
+    untouched(submission(code), "descend", "counts")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def descend(start, rates): return 1.0, 1",
+        "descend = lambda start, rates: (1.0, 1)",
+        "from cheats import steps as descend",
+        "import descend.fast",
+        "class descend: pass",
+        "for descend in [len]: pass",
+        "try: pass\nexcept ValueError as descend: pass",
+        "match len:\n    case descend: pass",
+        "def f():\n    global descend\n    descend = len",
+        "(descend := len)",
+        "descend.__code__ = len.__code__",
+        "sys.modules['__main__'].descend = len",
+        "vars()['descend'] = len",
+        "descend.fast = len",
+        "import tensorflow as tf\ntf.function = len",
+        "strategy.experimental_local_results = len",
+        "if counts:\n    with open('x') as descend: pass",
+        "counts['expensive'] = 12",
+        "counts.update(expensive=12)",
+    ],
+)
+def test_what_is_given_may_not_be_changed(code: str) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        untouched(submission(code), "descend", "counts")
+    assert caught.value.message in (messages.GIVEN, messages.BACK_DOOR)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "globals().update(x=1)",
+        "exec('x = 1')",
+        "getattr(builtins, 'setattr')(a, b, c)",
+        "len.__globals__['des' + 'cend'] = len",
+        "from builtins import exec as run",
+        "from IPython.core.interactiveshell import InteractiveShell as Shell",
+        "import unittest.mock as testing",
+        "sys.modules['__main__']",
+        "getattr(len, '__globals__')",
+        "getattr(len, '__glo' + 'bals__')",
+        "from operator import attrgetter",
+        "def step(share):\n    return share.op.inputs[0]",
+    ],
+)
+def test_what_could_change_it_unseen_is_refused(code: str) -> None:
+    with pytest.raises(CheckFailed, match="Solve it another way"):
+        untouched(submission(code), "descend")
