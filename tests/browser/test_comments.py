@@ -119,6 +119,24 @@ async def test_a_double_click_writes_once(hall: VisitorFactory) -> None:
     await expect(page.locator(".thread", has_text=text)).to_have_count(1)
 
 
+async def test_the_second_click_of_a_double_click_does_not_send_the_emptied_form(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    text = unique("Answered between two clicks")
+    await page.get_by_label("Your comment").fill(text)
+    send = page.get_by_role("button", name="Send")
+    await send.click()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await expect(page.get_by_label("Your comment")).to_have_value("")
+
+    await send.hover()
+    await page.mouse.down(click_count=2)
+    await page.mouse.up(click_count=2)
+    await page.wait_for_load_state("networkidle")
+
+    await expect(page.get_by_text("Write something first")).to_have_count(0)
+
+
 async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall: VisitorFactory) -> None:
     ada, _ = await admit_signed_in(hall, "Ada Byron")
     ada.tolerated += ["ERR_", "Failed to fetch", "htmx"]
