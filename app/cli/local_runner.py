@@ -35,12 +35,24 @@ _RUNNER_UMASK = 0o022
 PrintMessage = Callable[[str], None]
 
 
-def make_private_directory(folder: Path) -> None:
-    """Create a folder that only this user can enter, or restrict it. Raises PermissionError if another user owns it."""
+def make_private_directory(folder: Path, client_group: int | None = None) -> None:
+    """Create a folder that only this user can enter, or restrict it.
+
+    Args:
+        folder: the folder.
+        client_group: this group can enter it, too, and connect to sockets that are made there.
+
+    Raises:
+        PermissionError: another user owns it.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
-    folder.chmod(0o700)
+    if client_group is None:
+        folder.chmod(0o700)
+    else:
+        os.chown(folder, -1, client_group)
+        folder.chmod(0o2710)
 
 
 class LocalRunner:
@@ -57,10 +69,12 @@ class LocalRunner:
         *,
         extra: Mapping[str, str] | None = None,
         untrusted_users: bool = False,
+        client_group: int | None = None,
         tell: PrintMessage,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
         self.socket = socket
+        self._client_group = client_group
         self.settled = threading.Event()
         """Set once it serves, refused to start, or ended by itself: then the effect of its settings is known."""
         self.refused = False
@@ -84,7 +98,7 @@ class LocalRunner:
         self._thread = threading.Thread(target=self._keep, name="runner", daemon=True)
 
     def __enter__(self) -> Self:
-        make_private_directory(self.socket.parent)
+        make_private_directory(self.socket.parent, self._client_group)
         self._thread.start()
         return self
 

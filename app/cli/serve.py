@@ -16,25 +16,24 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.local_runner import LocalRunner, make_private_directory
 from app.cli.shell_settings import has_runner_settings, shell_settings
+from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
 from app.settings import Settings, is_public_url
 from app.web.assets import docs_built
-from app.web.http_protocol import LimitedHttpProtocol
 from runners.wire.client import RunnerClient, RunnerError
+from runners.wire.users import WEB_USER, is_root_of_the_machine
 
-_SHUTDOWN_S = 3
-_KEEP_ALIVE_S = 75
-"""An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
-request just as the connection closes, and the learner sees a 502."""
 _ALL_INTERFACES_WARNING = (
     "The server listens on every address of this machine, so untrusted users may reach it, and every isolation layer "
     "must be in force. Check with 'lockstep doctor'."
+)
+_ROOT_WARNING = (
+    "The web application runs as root. It need not: start it as a user that may connect to the runner's socket, or "
+    "without LOCKSTEP_RUNNER_SOCKET."
 )
 
 
@@ -53,17 +52,19 @@ def serve(
     except OSError as e:
         fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
-    upgrade_database(settings)
     address = settings.public_url or _url(host, listener.getsockname()[1])
     banner = f"Lockstep is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
-    untrusted_users = not _is_local(listener) or is_public_url(settings.public_url)
+    untrusted_users = not is_local(listener) or is_public_url(settings.public_url)
     if settings.runner_socket is not None:
         if untrusted_users:
             asyncio.run(_require_untrusted_mode(settings.runner_socket))
+        if is_root_of_the_machine():
+            print_message(_ROOT_WARNING)
+        upgrade_database(settings)
         call_when_ready(listener, lambda: print_message(banner))
-        status = _serve(listener, workers)
+        status = serve_web(listener, workers)
     else:
         status = _serve_with_runner(settings, listener, workers, banner, untrusted_users=untrusted_users)
     if status:
@@ -82,10 +83,14 @@ def _serve_with_runner(
     settings: Settings, listener: socket.socket, workers: int, banner: str, *, untrusted_users: bool
 ) -> int:
     """Serve with a local runner; returns the exit status. If the runner refuses to start, the server ends, too."""
+    has_web_user = give_files_to_web_user(settings)
+    if not has_web_user:
+        upgrade_database(settings)
     runner = LocalRunner(
         settings.socket,
         settings.data_dir,
         untrusted_users=untrusted_users,
+        client_group=WEB_USER if has_web_user else None,
         tell=print_message,
         on_refusal=_interrupt_self,
     )
@@ -98,7 +103,7 @@ def _serve_with_runner(
     status = 0
     with suppress(KeyboardInterrupt), runner:
         call_when_ready(listener, announce)
-        status = _serve(listener, workers)
+        status = serve_as_web_user(settings, listener, workers) if has_web_user else serve_web(listener, workers)
     if not runner.refused:
         return status
     if asyncio.run(_responds(settings.socket)):
@@ -177,35 +182,6 @@ def _listen(host: str, port: int) -> socket.socket:
         fail(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with {option}.")
     listener.set_inheritable(True)
     return listener
-
-
-def _serve(listener: socket.socket, workers: int) -> int:
-    """Serve until Ctrl-C; returns the exit status."""
-    config = uvicorn.Config(
-        "app.main:create_local_app" if _is_local(listener) else "app.main:create_app",
-        factory=True,
-        workers=workers,
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-        proxy_headers=True,
-        http=LimitedHttpProtocol,
-    )
-    if workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
-        return 0
-    server = uvicorn.Server(config)
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listener])
-    return 0 if server.started else 1
-
-
-def _is_local(listener: socket.socket) -> bool:
-    """Whether only this machine can reach it."""
-    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def _url(host: str, port: int) -> str:

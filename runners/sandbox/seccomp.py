@@ -338,15 +338,16 @@ def compile_deny_rules(rules: tuple[DenyRule, ...], architecture: str = "native"
     return _exported(f)
 
 
-def compile_supervisor_filter() -> bytes:
-    """Compile the filter of the supervisor, which reads what learners' code sends: it denies what nothing there needs.
+def compile_service_filter(*, makes_sandboxes: bool) -> bytes:
+    """Compile the filter of the supervisor or the web application, which read what learners send.
 
-    Everything that the supervisor starts inherits it. Raises RuntimeError if libseccomp is not installed.
+    It denies what nothing there needs, and everything that they start inherits it. Raises RuntimeError if libseccomp is
+    not installed.
     """
     libseccomp = _library()
     f = _empty(libseccomp, libseccomp.ALLOW, "native")
     for group, names in DENIED.items():
-        for name in names.split() if group not in _NEEDED_TO_MAKE_SANDBOXES else ():
+        for name in () if makes_sandboxes and group in _NEEDED_TO_MAKE_SANDBOXES else names.split():
             _add(f, libseccomp.ERRNO(errno.EPERM), name)
     return _exported(f)
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import structlog
 
 from runners.config.settings import RunnerSettings
+from runners.wire.users import WEB_USER
 
 log = structlog.get_logger()
 
-_RESERVED = (range(61_184, 65_520), range(65_534, 65_536))
-"""systemd's dynamic users; ``nobody``, and what 16 bits cannot tell from an error."""
+_RESERVED = (range(WEB_USER, WEB_USER + 1), range(61_184, 65_520), range(65_534, 65_536))
+"""The web application's user; systemd's dynamic users; ``nobody``, and what 16 bits cannot tell from an error."""
 _CLAIMS = Path("/run/lockstep-users")
 """Each supervisor that is root locks the bytes of this file whose numbers are those of its users."""
 _MOST_SHIFTS = 64

@@ -20,6 +20,7 @@ import structlog
 from runners.config.settings import RunnerSettings
 from runners.datasets.background_prepare import make_folder
 from runners.sandbox import cgroups, linux
+from runners.sandbox.closed_folders import cover_closed_folders
 from runners.sandbox.policy import python_folders
 from runners.sandbox.user_pool import claim_users, service_users
 from runners.supervisor.capacity import available_resources, session_capacity
@@ -27,12 +28,6 @@ from runners.supervisor.capacity import available_resources, session_capacity
 log = structlog.get_logger()
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_STAGE = Path("/mnt")
-
-
-def is_root_of_the_machine() -> bool:
-    """Whether this process is root, and not only in a user namespace."""
-    return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
 
 
 def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
@@ -63,7 +58,7 @@ def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
     _clean_up_after_this_process(groups)
     cgroups.enter(groups)
     needed = [*map(Path, python_folders()), _PACKAGE.parent, datasets]
-    _cover_closed_folders([folder for folder in needed if folder.is_dir()])
+    cover_closed_folders([folder for folder in needed if folder.is_dir()])
     linux.enter_user_namespace(mapping)
     os.setgroups([])
     os.setresgid(0, 0, 0)
@@ -117,30 +112,3 @@ def _clean_up_after_this_process(folders: Sequence[Path]) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-
-
-def _cover_closed_folders(needed: Sequence[Path]) -> None:
-    """Let every user enter the needed folders, and no others below a folder that only root may enter.
-
-    In a mount namespace of its own, such a folder becomes an empty one with the needed folders in it.
-    """
-    linux.unshare(linux.CLONE_NEWNS)
-    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
-    linux.mount("none", str(_STAGE), "tmpfs", 0)
-    for number, folder in enumerate(needed):
-        (_STAGE / str(number)).mkdir()
-        linux.mount(str(folder), str(_STAGE / str(number)), None, linux.MS_BIND | linux.MS_REC)
-    covered: list[Path] = []
-    for folder in sorted(needed):  # a needed one may hold a closed one that holds a needed one: a clone and its data
-        if at := _closed_at(folder):
-            linux.mount("none", str(at), "tmpfs", 0, "mode=755")
-            covered.append(at)
-        if any(folder.is_relative_to(at) for at in covered):
-            folder.mkdir(parents=True, exist_ok=True)
-            stage = _STAGE / str(needed.index(folder))
-            linux.mount(str(stage), str(folder), None, linux.MS_BIND | linux.MS_REC)
-
-
-def _closed_at(folder: Path) -> Path | None:
-    """The outermost folder on the path that other users may not enter."""
-    return next((at for at in reversed(folder.parents) if not at.stat().st_mode & 0o001), None)

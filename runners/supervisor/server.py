@@ -27,11 +27,12 @@ from pydantic import ValidationError
 
 from runners.config.settings import RunnerSettings, describe_errors
 from runners.sandbox import linux
-from runners.sandbox.seccomp import compile_supervisor_filter
+from runners.sandbox.seccomp import compile_service_filter
 from runners.sandbox.user_pool import NoUserRange
 from runners.supervisor.node import Node
-from runners.supervisor.root import give_up_root, is_root_of_the_machine
+from runners.supervisor.root import give_up_root
 from runners.supervisor.routes import create_app
+from runners.wire.users import is_root_of_the_machine
 
 _PATIENCE_S = 5.0
 """How long a supervisor that has been told to end may still hold its socket."""
@@ -149,7 +150,7 @@ def refuse_rare_calls() -> None:
     """
     if linux.has_no_new_privileges():
         with contextlib.suppress(RuntimeError):
-            linux.install_seccomp(compile_supervisor_filter())
+            linux.install_seccomp(compile_service_filter(makes_sandboxes=True))
 
 
 def _log_to_stderr() -> None:

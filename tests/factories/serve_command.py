@@ -96,10 +96,14 @@ class ServeCommand:
 
     # --- its processes ------------------------------------------------------------------------------------------
 
+    def processes(self) -> list[psutil.Process]:
+        """What ``lockstep serve`` itself has started: the supervisor, and the web process if it has its own user."""
+        assert self._web
+        return _children(self._web.pid)
+
     def supervisor(self) -> list[psutil.Process]:
         """The supervisor, unless it is down."""
-        assert self._web
-        found = [p for p in _children(self._web.pid) if "runners.supervisor.server" in _command(p)]
+        found = [p for p in self.processes() if "runners.supervisor.server" in _command(p)]
         self.supervisors.update(p.pid for p in found)
         return found
 

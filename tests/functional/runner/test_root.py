@@ -132,8 +132,8 @@ def test_data_in_a_clone_that_only_root_may_enter_can_be_reached(tmp_path: Path)
         closed.chmod(0o700)
     cover = f"""
 import os, pathlib
-from runners.supervisor.root import _cover_closed_folders
-_cover_closed_folders([pathlib.Path({str(data_sets)!r}), pathlib.Path({str(clone)!r})])
+from runners.sandbox.closed_folders import cover_closed_folders
+cover_closed_folders([pathlib.Path({str(data_sets)!r}), pathlib.Path({str(clone)!r})])
 print(sorted(os.listdir({str(clone / "data")!r})), oct(os.stat({str(clone / "data")!r}).st_mode & 0o777))
 """
     done = subprocess.run([sys.executable, "-c", cover], capture_output=True, text=True, timeout=60)

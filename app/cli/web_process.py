@@ -1,0 +1,163 @@
+"""The web application's process: this one or, if root has started Lockstep and its runner, a child of another user.
+
+Whoever finds a hole in the web application then gets its database and secrets, but not the machine, the runner or the
+files of the lessons.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import typer
+import uvicorn
+from sqlalchemy.engine import make_url
+from uvicorn.supervisors import Multiprocess
+
+from app.cli.console import fail, print_message, read_settings
+from app.cli.db import upgrade_database
+from app.settings import Settings
+from app.web.http_protocol import LimitedHttpProtocol
+from runners.wire.users import WEB_USER, is_root_of_the_machine
+
+_SHUTDOWN_S = 3
+_KEEP_ALIVE_S = 75
+"""An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
+request just as the connection closes, and the learner sees a 502."""
+_DATA_DIR_MODE = 0o1770
+"""The web application makes files there, and cannot replace those of root or the runner."""
+_NOT_ITS_OWN = ("run", "datasets")
+"""Folders that root and the runner use. They exist before the web application could make them."""
+
+
+def serve_web(listener: socket.socket, workers: int) -> int:
+    """Serve in this process until Ctrl-C; returns the exit status."""
+    config = uvicorn.Config(
+        "app.main:create_local_app" if is_local(listener) else "app.main:create_app",
+        factory=True,
+        workers=workers,
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        proxy_headers=True,
+        http=LimitedHttpProtocol,
+    )
+    if workers > 1:
+        Multiprocess(config, sockets=[listener]).run()
+        return 0
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def is_local(listener: socket.socket) -> bool:
+    """Whether only this machine can reach it."""
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+def give_files_to_web_user(settings: Settings) -> bool:
+    """Give the web application's user its files in the data directory. False if it has to run as this user."""
+    if not is_root_of_the_machine():
+        return False
+    url = make_url(settings.database)
+    database = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+    if database and database.parent != settings.data_dir:
+        print_message(f"The web application keeps root, because {database} is not in {settings.data_dir}.")
+        return False
+    try:
+        folder = os.open(settings.data_dir, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for name in _NOT_ITS_OWN:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+            os.fchown(folder, 0, WEB_USER)
+            os.fchmod(folder, _DATA_DIR_MODE)
+            _give(folder, "secrets")
+            if database:
+                for suffix in ("", "-wal", "-shm", "-journal"):
+                    _give(folder, f"{database.name}{suffix}")
+        finally:
+            os.close(folder)
+    except PermissionError:
+        print_message(f"The web application keeps root, because this root may not give away {settings.data_dir}.")
+        return False
+    except OSError as e:  # nothing that the web application can leave there may bring it root
+        fail(
+            f"{e.filename} in {settings.data_dir} is in the way: it must be a file or folder ({e.strerror}). Remove it."
+        )
+    return True
+
+
+def _give(folder: int, name: str) -> None:
+    """Give away a file or folder of root, but not what a link by that name leads to: its user could have made it."""
+    try:
+        there = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    try:
+        about = os.fstat(there)
+        if stat.S_ISDIR(about.st_mode):
+            with os.scandir(there) as entries:
+                for entry in entries:
+                    _give(there, entry.name)
+        if about.st_uid == 0 and (stat.S_ISDIR(about.st_mode) or about.st_nlink == 1):
+            os.fchown(there, WEB_USER, WEB_USER)
+    finally:
+        os.close(there)
+
+
+def serve_as_web_user(settings: Settings, listener: socket.socket, workers: int) -> int:
+    """Serve in a child process of the web application's user until Ctrl-C or SIGTERM; returns the exit status."""
+    folders = [settings.data_dir, settings.lessons_dir]
+    if not settings.socket.is_relative_to(settings.data_dir):
+        folders.append(settings.socket.parent)
+    python = (sys.executable, "-P", "-m")
+    child = subprocess.Popen(
+        [
+            *(*python, "runners.sandbox.run_as", str(WEB_USER), *map(str, folders), "--"),
+            *(*python, "app.cli.web_process", str(listener.fileno()), str(workers)),
+        ],
+        env=os.environ
+        | {
+            "LOCKSTEP_DATA_DIR": str(settings.data_dir),
+            "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
+            "LOCKSTEP_RUNNER_SOCKET": str(settings.socket),
+        },
+        stdin=subprocess.DEVNULL,
+        pass_fds=[listener.fileno()],
+        start_new_session=True,  # the terminal's Ctrl-C comes from here, once
+    )
+
+    def stop(_signum: int, _frame: FrameType | None) -> None:
+        child.send_signal(signal.SIGTERM)
+
+    before = {signum: signal.signal(signum, stop) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        status = child.wait()
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    return 0 if status == -signal.SIGTERM else status
+
+
+def main(descriptor: int, workers: int) -> None:
+    """``python -m app.cli.web_process DESCRIPTOR WORKERS``: serve on the socket that ``lockstep serve`` listens on."""
+    os.umask(0o077)
+    upgrade_database(read_settings())
+    raise typer.Exit(serve_web(socket.socket(fileno=descriptor), workers))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,71 @@
+"""``python -m runners.sandbox.run_as USER FOLDER... -- COMMAND...``: runs a command as a user without any rights.
+
+``lockstep serve`` starts the web application with it if root has started ``serve``. The user may enter the folders and
+those of Python and Lockstep, even below one that only root may enter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from runners.sandbox import linux
+from runners.sandbox.closed_folders import closed_at, cover_closed_folders
+from runners.sandbox.policy import python_folders
+from runners.sandbox.seccomp import compile_service_filter
+
+log = structlog.get_logger()
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Become the command. It gets SIGTERM when the process that started it ends."""
+    at = arguments.index("--")
+    user, folders, command = int(arguments[0]), [Path(name) for name in arguments[1:at]], list(arguments[at + 1 :])
+    needed = [folder for folder in (*map(Path, python_folders()), _PACKAGE.parent, *folders) if folder.is_dir()]
+    if _make_accessible(needed):
+        _become(user)
+    linux.die_with_parent(signal.SIGTERM)  # a change of user forgets it
+    os.execv(command[0], command)  # noqa: S606 - there is no shell
+
+
+def _make_accessible(needed: Sequence[Path]) -> bool:
+    umask = os.umask(0o022)
+    try:
+        cover_closed_folders(needed)
+    except OSError as e:
+        closed = [str(at) for folder in needed if (at := closed_at(folder))]
+        if closed:
+            why = f"only root may enter {closed[0]}, and nothing may be mounted over it: {e}"
+            log.warning("the web application keeps root", error=why)
+            return False
+    finally:
+        os.umask(umask)
+    return True
+
+
+def _become(user: int) -> None:
+    os.chdir("/")
+    os.setgroups([])
+    linux.switch_user(user)
+    for file in (_PACKAGE / "__init__.py", Path(sys.executable)):
+        if not os.access(file, os.R_OK):
+            sys.exit(f"The web application's user {user} cannot read {file}: every user must be able to.")
+    linux.no_new_privileges()
+    with contextlib.suppress(RuntimeError):  # no libseccomp: the runner says so, because it cannot make sandboxes then
+        linux.install_seccomp(compile_service_filter(makes_sandboxes=False))
+    os.environ["HOME"] = "/nonexistent"  # root's is closed, and what looks there raises an error
+    if not os.access(tempfile.gettempdir(), os.W_OK):
+        os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - only private files are made there
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,153 @@
+"""Root starts ``lockstep serve``: the web application has a user of its own, and only its own files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+import typer
+
+from app.cli.web_process import give_files_to_web_user
+from app.settings import Settings
+from runners.wire.users import WEB_USER
+from tests.factories.serve_command import ServeCommand
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has root to give up")
+
+ATTEMPTS = """
+import os, signal, sys
+from pathlib import Path
+
+data, lessons, serve, supervisor = Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
+attempts = {
+    "read a file of root": lambda: open("/etc/shadow").read(),
+    "change a file of root": lambda: open("/etc/hostname", "a"),
+    "change a lesson": lambda: open(next(lessons.rglob("lesson.md")), "a"),
+    "add a lesson": lambda: (lessons / "another").mkdir(),
+    "replace the runner's folder": lambda: (data / "run").rename(data / "away"),
+    "replace the data sets": lambda: (data / "datasets").rename(data / "away"),
+    "remove the runner's socket": lambda: (data / "run" / "supervisor.sock").unlink(),
+    "listen in the runner's place": lambda: (data / "run" / "another.sock").touch(),
+    "end what root has started": lambda: os.kill(int(serve), signal.SIGTERM),
+    "end the runner": lambda: os.kill(int(supervisor), signal.SIGTERM),
+    "read the memory of root": lambda: open(f"/proc/{serve}/mem", "rb").read(1),
+    "read the environment of root": lambda: open(f"/proc/{serve}/environ").read(),
+    "become root": lambda: os.setuid(0),
+    "write its own database": lambda: open(data / "lockstep.db", "ab"),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        print(name)
+    except OSError:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[ServeCommand, str]]:
+    """A server of root, its folder below one that only root may enter, and its address."""
+    service = ServeCommand(warm_kernels=0)
+    service.folder.chmod(0o700)
+    yield service, service.start()
+    service.stop()
+    service.remove()
+
+
+def web_of(service: ServeCommand) -> psutil.Process:
+    (web,) = [p for p in service.processes() if "app.cli.web_process" in p.cmdline()]
+    return web
+
+
+def test_the_web_application_has_no_rights_but_on_its_own_files(served: tuple[ServeCommand, str]) -> None:
+    service, _ = served
+    (supervisor,), web = service.supervisor(), web_of(service)
+    rights = ("--setuid", str(WEB_USER), "--setgid", str(WEB_USER))
+    enter = ("nsenter", f"--target={web.pid}", "--mount", *rights, sys.executable, "-c", ATTEMPTS)
+    arguments = (service.folder / "data", service.folder / "lessons", web.ppid(), supervisor.pid)
+
+    done = subprocess.run([*enter, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("write its own database\n", "")
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{web.pid}/status").read_text().splitlines())
+    assert {name: status[name] for name in ("Uid", "Groups", "CapEff", "CapPrm", "NoNewPrivs", "Seccomp")} == {
+        "Uid": "\t".join([str(WEB_USER)] * 4),
+        "Groups": " ",
+        "CapEff": "0" * 16,
+        "CapPrm": "0" * 16,
+        "NoNewPrivs": "1",
+        "Seccomp": "2",
+    }
+
+
+def test_it_reaches_lessons_database_and_runner(served: tuple[ServeCommand, str]) -> None:
+    _, url = served
+    with httpx.Client(base_url=url, headers={"origin": url}, follow_redirects=True, timeout=30) as client:
+        assert client.get("/").status_code == 200
+        assert client.get("/readyz").json() == {"status": "ready", "missing": []}
+
+
+def test_root_can_still_use_the_database(served: tuple[ServeCommand, str]) -> None:
+    service, _ = served
+    assert service.select("SELECT count(*) FROM alembic_version") == [(1,)]
+
+
+def test_it_ends_with_what_has_started_it() -> None:
+    service = ServeCommand(warm_kernels=0)
+    service.start()
+    web = web_of(service)
+    psutil.Process(web.ppid()).send_signal(signal.SIGKILL)
+
+    psutil.wait_procs([web], timeout=20)
+
+    assert not web.is_running()
+    assert service.left_behind() == []
+    service.remove()
+
+
+def owner(path: Path) -> int:
+    return path.lstat().st_uid
+
+
+def test_files_of_an_earlier_version_are_given_away_and_those_of_others_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    (data / "secrets").mkdir(parents=True)
+    (data / "run").mkdir()
+    mine = [data / "lockstep.db", data / "lockstep.db-wal", data / "secrets" / "sign-in"]
+    outside, linked = tmp_path / "shadow", tmp_path / "passwd"
+    for file in (*mine, outside, linked, data / "notes"):
+        file.touch(mode=0o600)
+    (data / "lockstep.db-shm").symlink_to(outside)
+    (data / "lockstep.db-journal").hardlink_to(linked)
+
+    with pytest.raises(typer.Exit):
+        give_files_to_web_user(Settings(data_dir=data))
+    assert "lockstep.db-shm" in capsys.readouterr().err
+    (data / "lockstep.db-shm").unlink()
+    assert give_files_to_web_user(Settings(data_dir=data))
+    assert {owner(path) for path in (*mine, data / "secrets")} == {WEB_USER}
+    assert {owner(path) for path in (data, data / "run", data / "datasets", data / "notes", outside, linked)} == {0}
+    assert (data.stat().st_mode & 0o7777, data.stat().st_gid) == (0o1770, WEB_USER)
+
+
+def test_a_database_elsewhere_keeps_root_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+
+    assert not give_files_to_web_user(
+        Settings(data_dir=data, database_url=f"sqlite+aiosqlite:///{tmp_path}/elsewhere.db")
+    )
+
+    assert capsys.readouterr().err == (
+        f"The web application keeps root, because {tmp_path}/elsewhere.db is not in {data}.\n"
+    )
+    assert owner(data) == 0
