@@ -61,7 +61,7 @@ function setUpForm(form: HTMLFormElement): void {
 function clicked(event: MouseEvent): void {
   const pressed = event.target as Element;
   // After a fast answer, the second click of a double click would send the form that was just emptied.
-  if (event.detail > 1 && pressed.closest(".comment-form button")) return event.preventDefault();
+  if (event.detail > 1 && pressed.closest(".comment-form button")) event.preventDefault();
   const formLink = pressed.closest<HTMLElement>(".comment-action[hx-get]");
   if (formLink) opener = formLink;
   const slot = pressed.closest("[data-cancel]")?.closest(".slot");
