@@ -61,11 +61,13 @@ def _nothing_from_outside() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _log_as_before() -> Iterator[None]:
-    """Reset logging: a test that sets it up writes to a standard error that is closed when the test ends."""
+def _process_as_before() -> Iterator[None]:
+    """Reset what a command in this process sets: the umask, and logging to a standard error that is closed after it."""
     config, root = structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    umask = os.umask(0o022)
     yield
+    os.umask(umask)
     structlog.configure(**config)
     root.handlers[:] = handlers
     root.setLevel(level)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,11 +30,8 @@ ADA, PASSWORD = "ada@example.org", "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_DATA_DIR", str(tmp_path / "data"))
-    mask = os.umask(0o022)
-    yield
-    os.umask(mask)
 
 
 def user(*arguments: str, typed: str = "") -> Result:
