@@ -33,6 +33,9 @@ def main(arguments: Sequence[str]) -> None:
     needed = [folder for folder in (*map(Path, python_folders()), _PACKAGE.parent, *folders) if folder.is_dir()]
     if _make_accessible(needed):
         _become(user)
+        for file in (_PACKAGE / "__init__.py", Path(sys.executable), *folders):
+            if not os.access(file, os.R_OK):
+                sys.exit(f"The web application's user {user} cannot read {file}: every user must be able to.")
     linux.die_with_parent(signal.SIGTERM)  # a change of user forgets it
     os.execv(command[0], command)  # noqa: S606 - there is no shell
 
@@ -56,9 +59,6 @@ def _become(user: int) -> None:
     os.chdir("/")
     os.setgroups([])
     linux.switch_user(user)
-    for file in (_PACKAGE / "__init__.py", Path(sys.executable)):
-        if not os.access(file, os.R_OK):
-            sys.exit(f"The web application's user {user} cannot read {file}: every user must be able to.")
     linux.no_new_privileges()
     with contextlib.suppress(RuntimeError):  # no libseccomp: the runner says so, because it cannot make sandboxes then
         linux.install_seccomp(compile_service_filter(makes_sandboxes=False))

@@ -17,6 +17,8 @@ import typer
 from app.cli.web_process import give_files_to_web_user
 from app.settings import Settings
 from runners.wire.users import WEB_USER
+from tests.factories.cli_process import lockstep
+from tests.factories.course import write_course
 from tests.factories.serve_command import ServeCommand
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has root to give up")
@@ -56,9 +58,11 @@ def served() -> Iterator[tuple[ServeCommand, str]]:
     """A server of root, its folder below one that only root may enter, and its address."""
     service = ServeCommand(warm_kernels=0)
     service.folder.chmod(0o700)
-    yield service, service.start()
-    service.stop()
-    service.remove()
+    try:
+        yield service, service.start()
+        service.stop()
+    finally:
+        service.remove()
 
 
 def web_of(service: ServeCommand) -> psutil.Process:
@@ -101,15 +105,28 @@ def test_root_can_still_use_the_database(served: tuple[ServeCommand, str]) -> No
 
 def test_it_ends_with_what_has_started_it() -> None:
     service = ServeCommand(warm_kernels=0)
-    service.start()
-    web = web_of(service)
-    psutil.Process(web.ppid()).send_signal(signal.SIGKILL)
+    try:
+        service.start()
+        web = web_of(service)
+        psutil.Process(web.ppid()).send_signal(signal.SIGKILL)
 
-    psutil.wait_procs([web], timeout=20)
+        psutil.wait_procs([web], timeout=20)
 
-    assert not web.is_running()
-    assert service.left_behind() == []
-    service.remove()
+        assert not web.is_running()
+        assert service.left_behind() == []
+    finally:
+        service.remove()
+
+
+async def test_lessons_that_only_root_may_read_are_named(tmp_path: Path) -> None:
+    lessons = write_course(tmp_path / "lessons")
+    lessons.chmod(0o700)
+
+    ended = await lockstep("serve", "--port", "0", data_dir=tmp_path / "data", lessons_dir=lessons)
+
+    assert ended.status == 1
+    refusal = f"The web application's user {WEB_USER} cannot read {lessons}: every user must be able to.\n"
+    assert ended.err.startswith(refusal)
 
 
 def owner(path: Path) -> int:
