@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from runners.sandbox import linux
-
-_STAGE = Path("/mnt")
 
 
 def cover_closed_folders(needed: Sequence[Path]) -> None:
@@ -20,19 +20,20 @@ def cover_closed_folders(needed: Sequence[Path]) -> None:
     """
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
-    linux.mount("none", str(_STAGE), "tmpfs", 0)
-    for number, folder in enumerate(needed):
-        (_STAGE / str(number)).mkdir()
-        linux.mount(str(folder), str(_STAGE / str(number)), None, linux.MS_BIND | linux.MS_REC)
-    covered: list[Path] = []
-    for folder in sorted(needed):  # a needed one may hold a closed one that holds a needed one: a clone and its data
-        if at := closed_at(folder):
-            linux.mount("none", str(at), "tmpfs", 0, "mode=755")
-            covered.append(at)
-        if any(folder.is_relative_to(at) for at in covered):
-            folder.mkdir(parents=True, exist_ok=True)
-            stage = _STAGE / str(needed.index(folder))
-            linux.mount(str(stage), str(folder), None, linux.MS_BIND | linux.MS_REC)
+    with ExitStack() as opened:
+        handles: dict[Path, int] = {}  # they lead to the folders even when those are covered
+        for folder in needed:
+            handles[folder] = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+            opened.callback(os.close, handles[folder])
+        covered: list[Path] = []
+        for folder in sorted(handles):  # one may hold a closed folder that holds another: a clone and its data
+            if at := closed_at(folder):
+                linux.mount("none", str(at), "tmpfs", 0, "mode=755")
+                covered.append(at)
+            if any(folder.is_relative_to(at) for at in covered):
+                folder.mkdir(parents=True, exist_ok=True)
+                source = f"/proc/self/fd/{handles[folder]}"
+                linux.mount(source, str(folder), None, linux.MS_BIND | linux.MS_REC)
 
 
 def closed_at(folder: Path) -> Path | None:

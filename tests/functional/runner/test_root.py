@@ -138,3 +138,26 @@ print(sorted(os.listdir({str(clone / "data")!r})), oct(os.stat({str(clone / "dat
 """
     done = subprocess.run([sys.executable, "-c", cover], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("['datasets'] 0o755\n", "")
+
+
+@needs_root
+def test_folders_below_mnt_can_be_reached() -> None:
+    """Machines mount the disk of their data there."""
+    cover = """
+import pathlib
+from runners.sandbox.closed_folders import cover_closed_folders
+closed, open_ = pathlib.Path("/mnt/closed/data"), pathlib.Path("/mnt/lessons")
+for folder in (closed, open_):
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+closed.parent.chmod(0o700)
+cover_closed_folders([closed, open_])
+print(sorted(map(str, pathlib.Path("/mnt").rglob("*"))))
+"""
+    own_mnt = 'mount -t tmpfs none /mnt && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", own_mnt, "sh", sys.executable, "-c", cover]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout == (
+        "['/mnt/closed', '/mnt/closed/data', '/mnt/closed/data/file', '/mnt/lessons', '/mnt/lessons/file']\n"
+    )
