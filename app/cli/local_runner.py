@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from runners.wire.environment import runner_environment
+from runners.wire.users import WEB_USER
 
 _FIRST_DELAY_S = 0.5
 _MAX_DELAY_S = 30.0
@@ -38,21 +40,24 @@ PrintMessage = Callable[[str], None]
 def make_private_directory(folder: Path, client_group: int | None = None) -> None:
     """Create a folder that only this user can enter, or restrict it.
 
+    The group of the web application's user keeps its access: a server that is running may need it.
+
     Args:
         folder: the folder.
-        client_group: this group can enter it, too, and connect to sockets that are made there.
+        client_group: this group can list it, too, and connect to sockets that are made there.
 
     Raises:
         PermissionError: another user owns it.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if folder.stat().st_uid != os.getuid():
+    status = folder.stat()
+    if status.st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
-    if client_group is None:
-        folder.chmod(0o700)
-    else:
+    if client_group is not None:
         os.chown(folder, -1, client_group)
-        folder.chmod(0o2710)
+        folder.chmod(0o2750)
+    else:
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~0o007 if status.st_gid == WEB_USER else 0o700)
 
 
 class LocalRunner:

@@ -14,10 +14,11 @@ import psutil
 import pytest
 import typer
 
+from app.cli.local_runner import make_private_directory
 from app.cli.web_process import give_files_to_web_user
 from app.settings import Settings
 from runners.wire.users import WEB_USER
-from tests.factories.cli_process import lockstep
+from tests.factories.cli_process import LOCKSTEP, lockstep
 from tests.factories.course import write_course
 from tests.factories.serve_command import ServeCommand
 
@@ -101,6 +102,37 @@ def test_it_reaches_lessons_database_and_runner(served: tuple[ServeCommand, str]
 def test_root_can_still_use_the_database(served: tuple[ServeCommand, str]) -> None:
     service, _ = served
     assert service.select("SELECT count(*) FROM alembic_version") == [(1,)]
+
+
+def test_a_second_server_that_cannot_start_takes_no_folder_from_the_first(served: tuple[ServeCommand, str]) -> None:
+    service, url = served
+    data = service.folder / "data"
+    before = {folder: (folder.stat().st_mode, folder.stat().st_gid) for folder in (data, data / "run")}
+    environment = os.environ | {"LOCKSTEP_DATA_DIR": str(data)}
+
+    done = subprocess.run(
+        [*LOCKSTEP, "serve", "--port", str(httpx.URL(url).port)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert "Choose another with --port" in done.stderr
+    assert {folder: (folder.stat().st_mode, folder.stat().st_gid) for folder in before} == before
+
+
+def test_a_folder_for_the_socket_elsewhere_can_be_used(tmp_path: Path) -> None:
+    """A path in the data directory may be too long for a socket."""
+    folder = tmp_path / "socket"
+    make_private_directory(folder, WEB_USER)
+    (folder / "supervisor.sock").touch()
+    look = f"import os; print(os.getuid(), os.listdir({str(folder)!r}))"
+    run_as = [sys.executable, "-P", "-m", "runners.sandbox.run_as", str(WEB_USER), str(folder), "--"]
+
+    done = subprocess.run([*run_as, sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == (f"{WEB_USER} ['supervisor.sock']\n", "")
 
 
 def test_it_ends_with_what_has_started_it() -> None:
