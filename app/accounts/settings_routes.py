@@ -48,7 +48,7 @@ from app.accounts.rate_limit import (
     count_email_request,
 )
 from app.accounts.routes import InvalidFields, account_page
-from app.accounts.second_factor import find_authenticator
+from app.accounts.second_factor import find_authenticator, is_strong
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
@@ -228,11 +228,18 @@ async def reauthenticate(
 ) -> None:
     """Check the password in ``field`` or, for accounts without one, that the sign-in is recent.
 
+    A browser that signed in before the account had an authenticator app has to sign in again, with a code.
+
     Raises InvalidFields, with the errors of other fields too, or TooManyAttempts.
     """
     errors = dict(other_errors)
+    # Otherwise, a stolen password could add or remove a second factor.
     if (await get_principal(request)).lacks_second_factor and await _has_passkey(request, signed_in.account):
-        raise InvalidFields({field: PASSKEY_REQUIRED})  # or a stolen password could add or remove a second factor
+        record(SecurityEvent.reauthentication_failed, reason="passkey required")
+        raise InvalidFields({field: PASSKEY_REQUIRED})
+    if not is_strong(signed_in.auth_session.method) and await _has_authenticator(request, signed_in.account):
+        record(SecurityEvent.reauthentication_failed, reason="code required")
+        raise InvalidFields({field: LOGIN_TOO_OLD})
     if signed_in.account.password_hash is None:
         if not signed_in.recently:
             record(SecurityEvent.reauthentication_failed, reason="sign-in too old")
@@ -247,6 +254,11 @@ async def reauthenticate(
 async def _has_passkey(request: Request, account: Account) -> bool:
     async with DATABASE.get(request.app).session() as session:
         return bool(await list_passkeys(session, account))
+
+
+async def _has_authenticator(request: Request, account: Account) -> bool:
+    async with DATABASE.get(request.app).session() as session:
+        return await find_authenticator(session, account) is not None
 
 
 async def _is_password(request: Request, account: Account, password_hash: str, password: str) -> bool:

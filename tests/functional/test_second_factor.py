@@ -232,6 +232,20 @@ async def test_replacing_and_removing_need_the_password_and_a_fresh_sign_in(
     }
 
 
+async def test_a_browser_that_signed_in_before_the_app_was_set_up_cannot_remove_or_bypass_it(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    security = "/en/settings/security"
+    form = {"password": PASSWORD, "remove_password": PASSWORD, "passkey_password": PASSWORD, "passkey_name": "Mine"}
+    async with browser_client(app) as eve:
+        await eve.post("/en/sign-in", data=TEA)
+        await set_up(tea, clock)
+        for path in (APP, f"{APP}/remove", f"{security}/password", f"{security}/passkeys/options"):
+            refused = await eve.post(path, data={**form, "new_password": PASSWORD})
+            assert (refused.status_code, "You signed in a while ago" in refused.text) == (422, True), path
+    assert (await tea.post(f"{APP}/remove", data=form)).status_code == 303
+
+
 async def test_a_secret_is_bound_to_the_account_and_the_browser_that_asked(
     app: FastAPI, tea: httpx.AsyncClient, clock: Clock
 ) -> None:
