@@ -82,22 +82,35 @@ LEFT_BEHIND = {
 }
 
 
-@pytest.fixture(scope="module")
-def bare() -> Iterator[RealSupervisor]:
-    """A node as in a container: /proc is partly covered, and no cgroup is writable."""
+def bare_node() -> RealSupervisor:
+    """A node as in a container, not started: /proc is partly covered, and no cgroup is writable."""
     if os.geteuid() != 0:
         pytest.skip("only root can cover /proc for a test")
     covered = next((p for p in ("/proc/acpi", "/proc/scsi", "/proc/tty") if Path(p).is_dir()), None)
     if covered is None:
         pytest.skip("this kernel has no folder in /proc to cover")
     mounts = f"mount --make-rprivate / && mount -t tmpfs none {covered} && mount -t tmpfs none /sys/fs/cgroup"
-    node = RealSupervisor(
+    return RealSupervisor(
         ("unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", sys.executable, short_timeouts.__file__),
         limits__run_s=300,
         limits__cpu_s=CPU_S,
         limits__memory_mb=512,
         limits__processes=128,
     )
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[RealSupervisor]:
+    """The node of most tests here."""
+    node = bare_node()
+    yield node.start()
+    node.remove()
+
+
+@pytest.fixture
+def bare_until_untrusted() -> Iterator[RealSupervisor]:
+    """A node for one test: once it has heard of untrusted users, it runs no more code."""
+    node = bare_node()
     yield node.start()
     node.remove()
 
@@ -185,7 +198,8 @@ async def test_the_supervisor_goes_first_when_a_session_is_busy(learner: Session
     assert (told.outcome, told.error.name, told.stdout) == ("error", "PermissionError", "10\n")
 
 
-async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare: RealSupervisor) -> None:
+async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare_until_untrusted: RealSupervisor) -> None:
+    bare = bare_until_untrusted
     lease = {"topology": "cpu", "keras": 3, "key": "0" * 32}
     status, kernel = bare.ask("POST", "/kernels", lease)
     assert status == 200
