@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import migrate
 from app.cli.console import fail, print_message, read_settings
+from app.cli.web_user import leave_root
 from app.db import Database
 from app.settings import Settings
 
@@ -21,8 +22,9 @@ app = typer.Typer(help="Manage the database.", no_args_is_help=True)
 
 
 @app.callback()
-def _about() -> None:
+def _begin() -> None:
     """Manage the database."""
+    leave_root()
 
 
 @app.command()

@@ -13,11 +13,11 @@ import typer
 from pydantic import ValidationError
 
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
+from app.cli.database_check import check_configured_database
 from app.cli.device_check import check_devices
 from app.cli.doctor_report import NOT_WORKING, DoctorReport
 from app.cli.shell_settings import ShellSettings, settings_differences
-from app.db import Database
-from app.health.checks import HealthCheck, check_database, check_lessons, check_runner, run_with_timeout
+from app.health.checks import HealthCheck, check_lessons, check_runner
 from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.wire.client import RunnerError
@@ -52,7 +52,7 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
         "socket": str(settings.socket),
         "machines": POSSIBLE_TOPOLOGIES,
     }
-    checks = [await _check_database(settings), check_lessons(catalog), asked.check]
+    checks = [await check_configured_database(settings), check_lessons(catalog), asked.check]
     there = asked.health.settings if asked.health and asked.running else {}
     machine = asked.machine or _survey_host()
     return DoctorReport(
@@ -64,16 +64,6 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
         differing=settings_differences(there, shell.values),
         patches=asked.patches,
     )
-
-
-async def _check_database(settings: Settings) -> HealthCheck:
-    db = Database(settings.database)
-    if (file := db.file()) is not None and not file.exists():
-        return HealthCheck("database", True, "none yet: 'lockstep serve' creates it")
-    try:
-        return await run_with_timeout("database", check_database(db))
-    finally:
-        await db.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,3 +50,7 @@ app = typer.Typer(
 @app.callback()
 def _about() -> None:
     """Learn distributed TensorFlow by running it."""
+
+
+if __name__ == "__main__":
+    app()

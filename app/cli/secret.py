@@ -8,13 +8,15 @@ import typer
 
 from app.accounts.signing import SIGN_IN_SECRET, UNSUBSCRIBE_SECRET, delete_previous_secret, rotate_secret
 from app.cli.console import fail, print_message, read_settings
+from app.cli.web_user import leave_root
 
 app = typer.Typer(help="Manage the secrets that sign links and cookies.", no_args_is_help=True)
 
 
 @app.callback()
-def _about() -> None:
+def _begin() -> None:
     """Manage the secrets that sign links and cookies."""
+    leave_root()
 
 
 @app.command("rotate")

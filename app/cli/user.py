@@ -23,6 +23,7 @@ from app.accounts.service import create_account, find_by_email, find_claimed_acc
 from app.accounts.validation import normalize_email, normalize_name
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import fail_on_database_error, upgrade_database
+from app.cli.web_user import leave_root
 from app.db import Database, now
 from app.i18n import DEFAULT_LANGUAGE
 from app.mail.outbox import enqueue
@@ -39,6 +40,12 @@ _DEFAULT_URL = "http://127.0.0.1:8000"
 
 class _CommandRefused(Exception):
     """Why a command was not carried out."""
+
+
+@app.callback()
+def _begin() -> None:
+    """Manage accounts: create, invite, set roles, disable."""
+    leave_root()
 
 
 @app.command()

@@ -207,13 +207,16 @@ def drop_capabilities() -> None:
     set_capabilities(0)
 
 
-def switch_user(user: int, capabilities: int = 0) -> None:
-    """Permanently become this user and group, with only these capabilities (bits as in linux/capability.h)."""
+def switch_user(user: int, capabilities: int = 0, *, dumpable: bool = True) -> None:
+    """Permanently become this user and group, with only these capabilities (bits as in linux/capability.h).
+
+    Unless it is ``dumpable``, the user's other processes cannot access this one until it becomes another program.
+    """
     _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
     set_capabilities(capabilities)
-    set_dumpable()
+    set_dumpable(dumpable)
 
 
 def set_capabilities(capabilities: int) -> None:

@@ -2,12 +2,16 @@
 
 ``lockstep serve`` starts the web application with it if root has started ``serve``. The user may enter the folders and
 those of Python and Lockstep, even below one that only root may enter.
+
+``-- -m MODULE...`` runs a module in this process, which other processes of the user can end, but not access. Commands
+of root that use the user's files are run so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import sys
 import tempfile
@@ -27,16 +31,21 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Become the command. It gets SIGTERM when the process that started it ends."""
+    """Become the command, or run the module. It gets SIGTERM when the process that started it ends."""
     at = arguments.index("--")
     user, folders, command = int(arguments[0]), [Path(name) for name in arguments[1:at]], list(arguments[at + 1 :])
     needed = [folder for folder in (*map(Path, python_folders()), _PACKAGE.parent, *folders) if folder.is_dir()]
+    is_module = command[0] == "-m"
     if _make_accessible(needed):
-        _become(user)
+        _become(user, dumpable=not is_module)
         for file in (_PACKAGE / "__init__.py", Path(sys.executable), *folders):
             if not os.access(file, os.R_OK):
                 sys.exit(f"The web application's user {user} cannot read {file}: every user must be able to.")
     linux.die_with_parent(signal.SIGTERM)  # a change of user forgets it
+    if is_module:
+        sys.argv = command[1:]
+        runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+        return
     os.execv(command[0], command)  # noqa: S606 - there is no shell
 
 
@@ -55,10 +64,10 @@ def _make_accessible(needed: Sequence[Path]) -> bool:
     return True
 
 
-def _become(user: int) -> None:
+def _become(user: int, *, dumpable: bool) -> None:
     os.chdir("/")
     os.setgroups([])
-    linux.switch_user(user)
+    linux.switch_user(user, dumpable=dumpable)
     linux.no_new_privileges()
     with contextlib.suppress(RuntimeError):  # no libseccomp: the runner says so, because it cannot make sandboxes then
         linux.install_seccomp(compile_service_filter(makes_sandboxes=False))

@@ -14,10 +14,12 @@ import psutil
 import pytest
 import typer
 
+from app.cli.database_check import check_configured_database
 from app.cli.local_runner import make_private_directory
 from app.cli.web_process import give_files_to_web_user
 from app.settings import Settings
 from runners.wire.users import WEB_USER
+from tests.factories import cli_process
 from tests.factories.cli_process import LOCKSTEP, lockstep
 from tests.factories.course import write_course
 from tests.factories.serve_command import ServeCommand
@@ -200,3 +202,55 @@ def test_a_database_elsewhere_keeps_root_and_says_so(tmp_path: Path, capsys: pyt
         f"The web application keeps root, because {tmp_path}/elsewhere.db is not in {data}.\n"
     )
     assert owner(data) == 0
+
+
+@pytest.mark.parametrize("command", [("user", "list"), ("db", "upgrade"), ("secret", "rotate")])
+async def test_commands_of_root_follow_no_link_of_the_web_application(tmp_path: Path, command: tuple[str, ...]) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    for folder in (data, outside):
+        folder.mkdir(mode=0o700)
+    assert give_files_to_web_user(Settings(data_dir=data))
+    database = outside / "another.db"
+    database.touch(mode=0o600)
+    (data / "lockstep.db").symlink_to(database)
+    (data / "secrets").symlink_to(outside)
+
+    process = await cli_process.start(*command, data_dir=data)
+    ended = await cli_process.finish(process, within_s=120)
+
+    assert ended.status != 0
+    assert list(outside.iterdir()) == [database]
+    assert database.read_bytes() == b""
+    checked = await check_configured_database(Settings(data_dir=data))
+    assert checked.detail == "none yet: 'lockstep serve' creates it"
+
+
+async def test_commands_of_root_change_the_web_applications_database_and_secrets(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    assert give_files_to_web_user(Settings(data_dir=data))
+    for command in (("db", "upgrade"), ("secret", "rotate"), ("user", "create", "a@example.org", "--password-stdin")):
+        process = await cli_process.start(*command, data_dir=data)
+        ended = await cli_process.finish(process, b"correct horse battery 99x\n", within_s=120)
+        assert ended.status == 0, ended.err
+
+    made = (data / "lockstep.db", data / "secrets", data / "secrets" / "sign-in")
+    assert {owner(path) for path in made} == {WEB_USER}
+
+
+def test_a_module_that_runs_as_the_web_user_is_closed_to_other_processes_of_that_user(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    waits = tmp_path / "waits.py"
+    waits.write_text("import os, time\nprint(os.geteuid(), flush=True)\ntime.sleep(60)\n")
+    runs = (sys.executable, "-m", "runners.sandbox.run_as", str(WEB_USER), str(tmp_path), "--", "-m", "waits")
+    another = ("setpriv", f"--reuid={WEB_USER}", f"--regid={WEB_USER}", "--clear-groups", "head", "-c1")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(runs, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout
+        try:
+            assert process.stdout.readline() == f"{WEB_USER}\n"
+            for name in ("environ", "mem", "fd/1"):
+                read = subprocess.run([*another, f"/proc/{process.pid}/{name}"], capture_output=True, text=True)
+                assert "Permission denied" in read.stderr
+        finally:
+            process.kill()
