@@ -47,11 +47,11 @@ def make_private_directory(folder: Path, client_group: int | None = None) -> Non
         client_group: this group can list it, too, and connect to sockets that are made there.
 
     Raises:
-        PermissionError: another user owns it.
+        PermissionError: another user owns it, or the link to it.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     status = folder.stat()
-    if status.st_uid != os.getuid():
+    if status.st_uid != os.getuid() or folder.lstat().st_uid != os.getuid():  # it may be somebody else's link to ours
         raise PermissionError(f"{folder} belongs to another user")
     if client_group is not None:
         os.chown(folder, -1, client_group)

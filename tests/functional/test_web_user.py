@@ -254,3 +254,18 @@ def test_a_module_that_runs_as_the_web_user_is_closed_to_other_processes_of_that
                 assert "Permission denied" in read.stderr
         finally:
             process.kill()
+
+
+def test_a_link_that_another_user_has_made_is_no_folder_for_a_socket(tmp_path: Path) -> None:
+    folder, link = tmp_path / "of root", tmp_path / "link"
+    folder.mkdir(mode=0o755)
+    link.symlink_to(folder)
+    os.lchown(link, WEB_USER, WEB_USER)
+
+    with pytest.raises(PermissionError, match="another user"):
+        make_private_directory(link, WEB_USER)
+
+    assert (folder.stat().st_mode & 0o7777, folder.stat().st_gid) == (0o755, 0)
+    os.lchown(link, 0, 0)
+    make_private_directory(link)
+    assert folder.stat().st_mode & 0o7777 == 0o700
