@@ -38,10 +38,10 @@ def main(arguments: Sequence[str]) -> None:
     is_module = command[0] == "-m"
     if _make_accessible(needed):
         _become(user, dumpable=not is_module)
-        for file in (_PACKAGE / "__init__.py", Path(sys.executable), *folders):
+        for file in (_PACKAGE / "__init__.py", Path(sys.executable), *(f for f in folders if f in needed)):
             if not os.access(file, os.R_OK):
-                sys.exit(f"The web application's user {user} cannot read {file}: every user must be able to.")
-    linux.die_with_parent(signal.SIGTERM)  # a change of user forgets it
+                sys.exit(f"The web application's user {user} cannot read {file}. Make it readable for every user.")
+    linux.die_with_parent(signal.SIGTERM)  # a change of user clears it
     if is_module:
         sys.argv = command[1:]
         runpy.run_module(command[1], run_name="__main__", alter_sys=True)
@@ -71,7 +71,7 @@ def _become(user: int, *, dumpable: bool) -> None:
     linux.no_new_privileges()
     with contextlib.suppress(RuntimeError):  # no libseccomp: the runner says so, because it cannot make sandboxes then
         linux.install_seccomp(compile_service_filter(makes_sandboxes=False))
-    os.environ["HOME"] = "/nonexistent"  # root's is closed, and what looks there raises an error
+    os.environ["HOME"] = "/nonexistent"  # root's cannot be entered, and libraries that look there would fail
     if not os.access(tempfile.gettempdir(), os.W_OK):
         os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - only private files are made there
 

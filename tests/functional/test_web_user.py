@@ -124,17 +124,26 @@ def test_a_second_server_that_cannot_start_takes_no_folder_from_the_first(served
     assert {folder: (folder.stat().st_mode, folder.stat().st_gid) for folder in before} == before
 
 
+def run_as_web_user(folders: list[Path], code: str) -> tuple[str, str]:
+    """What Python code writes to standard output and standard error as the web application's user."""
+    run_as = ["runners.sandbox.run_as", str(WEB_USER), *map(str, folders), "--", sys.executable, "-c", code]
+    done = subprocess.run([sys.executable, "-P", "-m", *run_as], capture_output=True, text=True, timeout=60)
+    return done.stdout, done.stderr
+
+
 def test_a_folder_for_the_socket_elsewhere_can_be_used(tmp_path: Path) -> None:
     """A path in the data directory may be too long for a socket."""
     folder = tmp_path / "socket"
     make_private_directory(folder, WEB_USER)
     (folder / "supervisor.sock").touch()
-    look = f"import os; print(os.getuid(), os.listdir({str(folder)!r}))"
-    run_as = [sys.executable, "-P", "-m", "runners.sandbox.run_as", str(WEB_USER), str(folder), "--"]
+    assert run_as_web_user([folder], f"import os; print(os.getuid(), os.listdir({str(folder)!r}))") == (
+        f"{WEB_USER} ['supervisor.sock']\n",
+        "",
+    )
 
-    done = subprocess.run([*run_as, sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 
-    assert (done.stdout, done.stderr) == (f"{WEB_USER} ['supervisor.sock']\n", "")
+def test_a_missing_folder_of_lessons_is_left_to_the_application_to_report(tmp_path: Path) -> None:
+    assert run_as_web_user([tmp_path / "lessons"], "print('started')") == ("started\n", "")
 
 
 def test_it_ends_with_what_has_started_it() -> None:
@@ -159,7 +168,7 @@ async def test_lessons_that_only_root_may_read_are_named(tmp_path: Path) -> None
     ended = await lockstep("serve", "--port", "0", data_dir=tmp_path / "data", lessons_dir=lessons)
 
     assert ended.status == 1
-    refusal = f"The web application's user {WEB_USER} cannot read {lessons}: every user must be able to.\n"
+    refusal = f"The web application's user {WEB_USER} cannot read {lessons}. Make it readable for every user.\n"
     assert ended.err.startswith(refusal)
 
 
