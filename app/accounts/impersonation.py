@@ -1,7 +1,7 @@
 """Names that could be mistaken for staff or for the site itself.
 
 Names are compared as they look: letters of other scripts are replaced by the Latin letters that they resemble, by the
-table of Unicode's Technical Standard 39. Korean and Chinese words have no such letters and may stand beside Latin ones.
+table of Unicode's Technical Standard 39. Korean and Chinese words have no such letters and may be next to Latin ones.
 """
 
 from __future__ import annotations

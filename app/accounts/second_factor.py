@@ -43,7 +43,7 @@ def is_missing(account: Account, method: str, *, required_of_staff: bool) -> boo
 
 
 def provisioning_uri(account: Account, secret: str) -> str:
-    """What the QR code for an authenticator app says. Pure."""
+    """The URI in the QR code for an authenticator app. Pure."""
     return pyotp.TOTP(secret).provisioning_uri(name=account.email, issuer_name="Lockstep")
 
 

@@ -1,7 +1,7 @@
 """The web application's process: this one or, if root has started Lockstep and its runner, a child of another user.
 
-Whoever finds a hole in the web application then gets its database and secrets, but not the machine, the runner or the
-files of the lessons.
+An attacker who breaks into the web application then gets its database and secrets, but not the machine, the runner or
+the files of the lessons.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def give_files_to_web_user(settings: Settings) -> bool:
         finally:
             os.close(folder)
     except PermissionError:
-        print_message(f"The web application keeps root, because this root may not give away {settings.data_dir}.")
+        print_message(f"The web application keeps root, because the owner of {settings.data_dir} cannot be changed.")
         return False
-    except OSError as e:  # nothing that the web application can leave there may bring it root
+    except OSError as e:  # the web application must not gain root through anything that it leaves there
         fail(
             f"{e.filename} in {settings.data_dir} is in the way: it must be a file or folder ({e.strerror}). Remove it."
         )

@@ -236,7 +236,7 @@ def _tried(work: Callable[[], object]) -> str:
 
     def as_plain_user() -> None:
         if os.geteuid() == 0:
-            with contextlib.suppress(OSError):  # root that may not be this user, or has no such user: stay as it is
+            with contextlib.suppress(OSError):  # root that may not become this user, or has no such user, stays root
                 os.setgroups([])
                 os.setresgid(_NOBODY, _NOBODY, _NOBODY)
                 os.setresuid(_NOBODY, _NOBODY, _NOBODY)

@@ -190,7 +190,7 @@ class JudgementBench:
             raise JudgementFault(f"the judge sent an invalid message: {e}") from e
 
     async def _carry_out(self, request: JudgeRequest) -> str:
-        """Ask another sandbox; what the judge is told of it."""
+        """Ask another sandbox; returns the answer for the judge, as JSON."""
         try:
             match request.sandbox:
                 case "submission":
@@ -282,7 +282,7 @@ class JudgementBench:
         return await self._references[known]
 
     async def _graph_sandbox(self) -> JudgingSandbox:
-        """A sandbox for graphs that the submission has handed in: they may end it."""
+        """A sandbox for graphs that the submission has exported: they may end it."""
         if self._graphs is None or not self._graphs.usable:
             self._graphs = await self._open(self._topology)
         return self._graphs

@@ -167,7 +167,7 @@ async def prepare(
 
 
 def as_answer(answered: Answered, seconds: float) -> dict[str, Any]:
-    """What the judge is told: see ``runners.guest.judging.judge._ask``."""
+    """The answer for the judge: see ``runners.guest.judging.judge._ask``."""
     return {"outcome": answered.ending.outcome, "seconds": seconds, "answers": answered.answers}
 
 

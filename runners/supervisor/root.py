@@ -31,7 +31,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
-    """Start this program anew in its own place, without root. Returns only if the machine does not allow that.
+    """Replace this process by the same program without root. Returns only if the machine does not allow that.
 
     Args:
         settings: the runner's settings.
@@ -65,7 +65,7 @@ def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
     os.setresuid(0, 0, 0)
     for file in (_PACKAGE / "__init__.py", Path(sys.executable)):
         if not os.access(file, os.R_OK):
-            raise PermissionError(f"the runner's user {users[0]} cannot read {file}: every user must be able to")
+            raise PermissionError(f"The runner's user {users[0]} cannot read {file}. Make it readable for every user.")
     linux.no_new_privileges()
     for descriptor in bound:
         os.set_inheritable(descriptor, True)

@@ -184,8 +184,10 @@ class RunLog:
             self._hold(-_weight(self._lines.popleft()))
 
     async def after(self, number: int, patience_s: float) -> AsyncIterator[bytes | None]:
-        """Yield the events after ``number`` as they come, up to ``finished``, as lines of JSON. What has come by then
-        is one piece; None is a period of silence."""
+        """Yield the events after ``number`` as they come, up to ``finished``, as lines of JSON.
+
+        Events that are already there are joined to larger pieces. None means that none came for ``patience_s`` seconds.
+        """
         changed = asyncio.Event()
         self._changed.add(changed)
         try:

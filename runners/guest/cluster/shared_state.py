@@ -66,7 +66,7 @@ class SharedState:
 
     def begin(self, task: int, start: int) -> None:
         """Reset the slot for a process with this number; the exit status of the previous one stays."""
-        self._write("q", task, _STARTS, start)  # first: who reads a new status finds a new number
+        self._write("q", task, _STARTS, start)  # first, so that a reader of the new status finds the new number
         self.set_step(task, _NONE)
         self.take_failure(task)
         self.set_status(task, ProcessStatus.starting)

@@ -25,7 +25,7 @@ def export(function: Any, args: list[PlainData]) -> dict[str, PlainData]:
     if not hasattr(function, "get_concrete_function"):
         function = tf.function(function)
     concrete = function.get_concrete_function(*arguments)
-    captured = concrete.captured_inputs  # the last inputs, also those that are looked up anew in each call
+    captured = concrete.captured_inputs  # the last inputs, also those that are looked up again in each call
     passed = len(concrete.inputs) - len(captured)
     names = [tensor.name for tensor in concrete.inputs]
     return {

@@ -182,7 +182,7 @@ class JudgedWork:
         return [_read(answer, answered, name) for answer in answered["answers"] or [None]]
 
     def graph(self, name: str, *args: PlainData, alone: bool = False) -> Graph:
-        # Tracing needs shapes and types only; whoever knew the values could hand in a graph that holds the result.
+        # Tracing needs shapes and types only; code that knew the values could export a graph that contains the result.
         blank = tuple(np.zeros_like(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
         export = self._call("graph", name, blank)
         exported = _first(self._ask_submission(export), name)

@@ -119,7 +119,7 @@ def test_a_package_that_only_root_may_read_is_named(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 2
-    assert done.stderr.endswith(f" cannot read {runners.__file__}: every user must be able to\n"), done.stderr
+    assert done.stderr.endswith(f" cannot read {runners.__file__}. Make it readable for every user.\n"), done.stderr
 
 
 @needs_root
