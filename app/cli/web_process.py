@@ -13,6 +13,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -32,6 +33,8 @@ _SHUTDOWN_S = 3
 _KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
+_PATIENCE_S = 10
+"""How long a web application of another user has to end before it is killed."""
 _DATA_DIR_MODE = 0o1770
 """The web application makes files there, and cannot replace those of root or the runner."""
 _NOT_ITS_OWN = ("run", "datasets")
@@ -124,6 +127,7 @@ def serve_as_web_user(settings: Settings, listener: socket.socket, workers: int)
     if not settings.socket.is_relative_to(settings.data_dir):
         folders.append(settings.socket.parent)
     python = (sys.executable, "-P", "-m")
+    terminals = [terminal_for_writing(1), terminal_for_writing(2)]
     child = subprocess.Popen(
         [
             *(*python, "runners.sandbox.run_as", str(WEB_USER), *map(str, folders), "--"),
@@ -136,20 +140,39 @@ def serve_as_web_user(settings: Settings, listener: socket.socket, workers: int)
             "LOCKSTEP_RUNNER_SOCKET": str(settings.socket),
         },
         stdin=subprocess.DEVNULL,
+        stdout=terminals[0],
+        stderr=terminals[1],
         pass_fds=[listener.fileno()],
         start_new_session=True,  # the terminal's Ctrl-C comes from here, once
     )
 
+    for terminal in terminals:
+        if terminal is not None:
+            os.close(terminal)
+    killer = threading.Timer(_PATIENCE_S, child.kill)
+    killer.daemon = True
+
     def stop(_signum: int, _frame: FrameType | None) -> None:
         child.send_signal(signal.SIGTERM)
+        with suppress(RuntimeError):  # it has been asked before
+            killer.start()
 
     before = {signum: signal.signal(signum, stop) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
         status = child.wait()
     finally:
+        killer.cancel()
         for signum, handler in before.items():
             signal.signal(signum, handler)
     return 0 if status == -signal.SIGTERM else status
+
+
+def terminal_for_writing(descriptor: int) -> int | None:
+    """Another descriptor for a terminal, with which nobody can read what root types; None if it is no terminal."""
+    if os.isatty(descriptor):
+        with suppress(OSError):
+            return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NOCTTY)
+    return None
 
 
 def main(descriptor: int, workers: int) -> None:

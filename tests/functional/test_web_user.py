@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import typer
 
 from app.cli.database_check import check_configured_database
 from app.cli.local_runner import make_private_directory
-from app.cli.web_process import give_files_to_web_user
+from app.cli.web_process import give_files_to_web_user, terminal_for_writing
 from app.settings import Settings
 from runners.wire.users import WEB_USER
 from tests.factories import cli_process
@@ -278,3 +280,32 @@ def test_a_link_that_another_user_has_made_is_no_folder_for_a_socket(tmp_path: P
     os.lchown(link, 0, 0)
     make_private_directory(link)
     assert folder.stat().st_mode & 0o7777 == 0o700
+
+
+def test_one_that_does_not_end_is_killed() -> None:
+    service = ServeCommand(warm_kernels=0)
+    try:
+        service.start()
+        web = web_of(service)
+        web.suspend()
+
+        service.stop()
+
+        assert not web.is_running()
+    finally:
+        service.remove()
+
+
+def test_it_writes_to_the_terminal_of_root_and_cannot_read_from_it() -> None:
+    screen, terminal = pty.openpty()
+    for_writing = terminal_for_writing(terminal)
+    assert for_writing is not None
+    try:
+        os.write(for_writing, b"hello")
+        assert os.read(screen, 5) == b"hello"
+        assert fcntl.fcntl(for_writing, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+        with Path(os.devnull).open("w") as nowhere:
+            assert terminal_for_writing(nowhere.fileno()) is None
+    finally:
+        for descriptor in (screen, terminal, for_writing):
+            os.close(descriptor)
