@@ -31,6 +31,8 @@ divisor): each socket may take a little more than the limit, and half is the mac
 _GUESSED_TCP = 12
 """Usually, TCP may take this fraction of a machine's memory (a divisor); a container does not show how much it is."""
 _CONTROLLERS = "+memory +pids +cpu"
+_LEAF = "supervisor"
+"""With version 2, the group below a divided one that holds the processes that were in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +315,8 @@ class _V2Groups:
     @classmethod
     def _make_base(cls, *, divided: bool) -> Path:
         own, *others = own_folders("")
-        for parent in (own, *others):
+        divided_before = [own.parent] if own.name == _LEAF else []  # by a supervisor that has ended
+        for parent in (*divided_before, own, *others):
             with contextlib.suppress(OSError):
                 return cls._base_in(parent, may_step_aside=parent == own, divided=divided)
         raise OSError("no cgroup of version 2 can be divided here")
@@ -367,16 +370,29 @@ class _V2Groups:
 def _step_aside(group: Path) -> None:
     """Move our own processes into a leaf, because a group with processes cannot delegate controllers.
 
-    Ours are this process, its parent, and everything in a systemd service (whose unit delegates the group to it).
+    Ours are this process, its parent and what that has started, such as the web processes of ``lockstep serve``, and
+    everything in a systemd service (whose unit delegates the group to it).
     """
-    pids = (group / "cgroup.procs").read_text().split()
-    if not group.name.endswith(".service") and set(map(int, pids)) - {os.getpid(), os.getppid()}:
+    pids = list(map(int, (group / "cgroup.procs").read_text().split()))
+    if not group.name.endswith(".service") and not all(map(_is_ours, pids)):
         raise OSError(f"{group} contains other processes")
-    leaf = group / "supervisor"
+    leaf = group / _LEAF
     leaf.mkdir(exist_ok=True)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            (leaf / "cgroup.procs").write_text(pid)
+            (leaf / "cgroup.procs").write_text(str(pid))
+
+
+def _is_ours(pid: int) -> bool:
+    ours = {os.getpid(), os.getppid()}
+    if pid in ours:
+        return True
+    while pid > 1 and pid not in ours:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            return True
+    return pid > 1
 
 
 class _V2Group:

@@ -52,7 +52,10 @@ if found.version:
     told["removed"] = group.remove()
     found.close()
     try:
-        (own_folders("memory")[0] / "memory.limit_in_bytes").write_text("-1")
+        if found.version == 1:
+            (own_folders("memory")[0] / "memory.limit_in_bytes").write_text("-1")
+        else:
+            (own_folders("")[0].parent / "memory.max").write_text("max")
     except OSError as e:
         told["own_limit"] = e.strerror
 print(json.dumps(told))
@@ -89,12 +92,40 @@ def container_groups() -> Iterator[dict[str, Path]]:
                 folder.rmdir()
 
 
-def start(mounts: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run the script with the rights that Compose gives it, in a mount namespace prepared with shell commands."""
+@pytest.fixture
+def container_group() -> Iterator[Path]:
+    """A cgroup of version 2, as Docker makes it for a container."""
+    try:
+        top = own_folders("")[-1]  # its own may hold processes, and then has no controllers to give
+        if missing := {"memory", "pids", "cpu"} - set((top / "cgroup.controllers").read_text().split()):
+            raise OSError(missing)
+        (top / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        group = top / f"lt-{secrets.token_hex(4)}"
+        group.mkdir()
+    except (OSError, KeyError):
+        pytest.skip("there are no writable cgroups of version 2 that limit memory")
+    yield group
+    for folder, *_ in os.walk(group, topdown=False):
+        Path(folder).rmdir()
+
+
+def start(mounts: str, *command: str, group: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the script with the rights that Compose gives it, in a mount namespace prepared with shell commands.
+
+    Args:
+        mounts: the commands.
+        command: what the script is to become.
+        group: its cgroup of version 2, the root of a cgroup namespace.
+    """
+    inside = ["sh", "-ec", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(group), "unshare", "--cgroup"] if group else []
     service = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["runner"]
     rights = f"--bounding-set=-all,{','.join(f'+{name.lower()}' for name in service['cap_add'])}"
     return subprocess.run(
-        ["unshare", "--mount", "sh", "-ec", f'{mounts}\nexec "$@"', "sh", "setpriv", rights, str(START), *command],
+        [
+            *inside,
+            *("unshare", "--mount", "sh", "-ec", f'{mounts}\nexec "$@"', "sh"),
+            *("setpriv", rights, str(START), *command),
+        ],
         capture_output=True,
         text=True,
         timeout=60,
@@ -124,6 +155,19 @@ def test_the_supervisor_divides_a_cgroup_of_version_1_and_has_no_rights(
     told = report(start("\n".join(mounts), sys.executable, "-c", REPORT))
 
     assert told["version"] == 1
+    assert told["peak_mb"] >= 64
+    assert told["removed"]
+    assert told["own_limit"] == "Permission denied"
+
+
+def test_the_supervisor_divides_a_cgroup_of_version_2_and_has_no_rights(users: str, container_group: Path) -> None:
+    mounts = f"{users}\numount -l {CGROUPS}\nmount -t cgroup2 -o ro none {CGROUPS}"
+
+    done = start(mounts, sys.executable, "-c", REPORT, group=container_group)
+    told = report(done)
+
+    assert done.stderr == ""
+    assert told["version"] == 2
     assert told["peak_mb"] >= 64
     assert told["removed"]
     assert told["own_limit"] == "Permission denied"

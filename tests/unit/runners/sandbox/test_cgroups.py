@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from runners.config.settings import Limits
+from runners.sandbox import cgroups
 from runners.sandbox.cgroups import (
     CgroupStats,
     _LeftoverGroups,
+    _step_aside,
     _V1Group,
     _V1Groups,
     _V2Group,
@@ -79,6 +82,39 @@ def test_a_hierarchy_of_version_2_without_controllers_is_left_as_it_is(tmp_path:
         _V2Groups._base_in(tmp_path, may_step_aside=True, divided=True)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cgroup.controllers", "cgroup.procs"]
+
+
+def test_only_our_own_processes_leave_a_group_of_version_2_that_is_to_be_divided(tmp_path: Path) -> None:
+    (tmp_path / "supervisor").mkdir()
+    moved = tmp_path / "supervisor" / "cgroup.procs"
+    web = subprocess.Popen(["sleep", "60"])
+    try:
+        (tmp_path / "cgroup.procs").write_text(f"{os.getppid()}\n{os.getpid()}\n{web.pid}\n")
+        _step_aside(tmp_path)
+        assert moved.read_text() == str(web.pid)
+
+        moved.unlink()
+        for other in (0, 1):  # one of another PID namespace, and init
+            (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n{other}\n")
+            with pytest.raises(OSError, match="contains other processes"):
+                _step_aside(tmp_path)
+        assert not moved.exists()
+    finally:
+        web.kill()
+        web.wait()
+
+
+def test_the_next_supervisor_divides_the_same_group_of_version_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    leaf = tmp_path / "supervisor"
+    leaf.mkdir()
+    (leaf / "cgroup.procs").write_text("1\n")  # such as a shell
+    monkeypatch.setattr(cgroups, "own_folders", lambda _: [leaf, tmp_path / "top"])
+
+    assert _V2Groups._make_base(divided=False) == tmp_path / f"lockstep-{os.getpid()}"
+    assert not (leaf / "cgroup.subtree_control").exists()
 
 
 def test_a_group_that_was_not_empty_is_removed_by_a_later_sweep(tmp_path: Path) -> None:
