@@ -17,7 +17,7 @@ _RUN_AS = "runners.sandbox.run_as"
 
 
 def leave_root() -> None:
-    """Run this command anew as the web application's user, if root has started it and the data is that user's."""
+    """Run this command again as the web application's user, if root has started it and the data is that user's."""
     data_dir = read_settings().data_dir
     if not needs_web_user(data_dir):
         return

@@ -361,7 +361,7 @@ def _library() -> Any:
 
 
 def _forbid(libseccomp: Any, f: Any, never: DenyRule, architecture: str) -> None:
-    """Add a rule that must not be missing, because without it the call would be allowed."""
+    """Add a required rule: without it the call would be allowed."""
     number = libseccomp.resolve_syscall(_architecture(libseccomp, architecture), never.call)
     if number < _UNKNOWN_CALL:
         return  # this architecture does not have the call

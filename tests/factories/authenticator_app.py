@@ -23,7 +23,7 @@ class AuthenticatorApp(NamedTuple):
 async def set_up_authenticator(
     client: httpx.AsyncClient, password: str, code: Callable[[str], str]
 ) -> AuthenticatorApp:
-    """Set up an app for who is signed in. ``code`` gives the app's code for a secret."""
+    """Set up an app for the signed-in account. ``code`` gives the app's code for a secret."""
     page = (await client.post(AUTHENTICATOR_URL, data={"password": password})).text
     secret = "".join(re.findall(r'class="totp-key">([A-Z2-7 ]+)<', page)[0].split())
     key = re.findall(r'name="key" value="([\w-]+)"', page)[0]

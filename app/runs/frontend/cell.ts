@@ -335,8 +335,8 @@ export class Cell implements RunListener {
     const line = ended(finished, { errorName, sessionFailed, cellsMissing, workerEnded });
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
-    const anew = ["lost", "crash"].includes(finished.outcome);
-    this.offerAgain(anew, anew || cellsMissing || workerEnded);
+    const sessionLost = ["lost", "crash"].includes(finished.outcome);
+    this.offerAgain(sessionLost, sessionLost || cellsMissing || workerEnded);
     if (!restored) announce(`${this.title}: ${line.word}`, line.advice, this.visualizations.words());
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));

@@ -74,19 +74,19 @@ export class Chart {
   }
 
   lastWords(): string {
-    const training = this.series.trainings.at(-1);
+    const training = this.series.trainingRuns.at(-1);
     return training ? values([...training.lines.values()].slice(0, MOST_SPOKEN), Infinity, training) : "";
   }
 
   private paint(): void {
     this.series.read(this.metrics);
-    const { trainings, begun } = this.series;
+    const { trainingRuns, begun } = this.series;
     for (const [number, view] of this.views) {
-      if (trainings.some((training) => training.number === number)) continue;
+      if (trainingRuns.some((training) => training.number === number)) continue;
       view.box.remove();
       this.views.delete(number);
     }
-    for (const training of trainings) {
+    for (const training of trainingRuns) {
       let view = this.views.get(training.number);
       if (!view) {
         view = new TrainingView(training, this.topology, this.cell, this.name);
@@ -95,7 +95,7 @@ export class Chart {
       }
       view.paint(begun > 1);
     }
-    const gone = begun - trainings.length;
+    const gone = begun - trainingRuns.length;
     this.earlier.hidden = gone === 0;
     if (gone) this.earlier.textContent = sayCount("chart.earlier", gone);
   }

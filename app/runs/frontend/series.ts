@@ -1,5 +1,5 @@
 /**
- * The metrics of a run as trainings, panels and lines, built from metric events one by one. Pure.
+ * The metrics of a run as training runs, panels and lines, built from metric events one by one. Pure.
  *
  * A new training starts when the steps of a lane go backward, because `fit` was called again. Lines with the same scale
  * share a panel: losses, and values between 0 and 1; every other metric has a panel with its validation metric.
@@ -124,7 +124,7 @@ export class Training {
 
 export class Series {
   /** The last few; `begun` counts all. */
-  trainings: Training[] = [];
+  trainingRuns: Training[] = [];
   begun = 0;
   private taken = 0;
   private readonly courses = new Map<Lane, Course>();
@@ -143,10 +143,10 @@ export class Series {
     }
     while (this.begun < course.training) {
       this.begun += 1;
-      this.trainings.push(new Training(this.begun));
-      if (this.trainings.length > MOST_TRAININGS) this.trainings.shift();
+      this.trainingRuns.push(new Training(this.begun));
+      if (this.trainingRuns.length > MOST_TRAININGS) this.trainingRuns.shift();
     }
-    this.trainings.find((training) => training.number === course.training)?.take(event, course);
+    this.trainingRuns.find((training) => training.number === course.training)?.take(event, course);
   }
 }
 

@@ -149,11 +149,11 @@ def nothing_changes(work: Work) -> None:
     count, width = int(rng.integers(6, 12)), int(rng.integers(2, 4))
     rate, cut, rest = float(rng.uniform(0.02, 0.06)), int(rng.integers(4, 7)), int(rng.integers(4, 7))
     folders = [f"state-{number}" for number in rng.choice(10**9, size=3, replace=False)]
-    trainings = [
+    histories = [
         (rng.normal(size=(count, width)).astype("float32"), rng.normal(size=count).astype("float32"), rate)
         for _ in range(3)
     ]
-    first, second, later = trainings
+    first, second, later = histories
     for folder, training in zip(folders, (first, second), strict=False):
         got = work.call("begin", folder, *training, cut)
         close(got, as_layer(momentum_steps(*training, cut)[0]), atol=1e-5)

@@ -16,7 +16,7 @@ _GPU = re.compile(r"(?:^|[/:])gpu:(\d+)$", re.IGNORECASE)
 
 
 def cpu_stand_in(name: Components, gpus: int) -> Components:
-    """Name the CPU device that stands in for a GPU. Pure.
+    """Name the CPU device that simulates a GPU. Pure.
 
     A GPU that does not exist keeps its name, so that TensorFlow reports it as it would on a real machine.
     """
@@ -46,7 +46,7 @@ def visible_gpu_count(count: int, setting: str | None) -> int:
 
 
 def present_devices(devices: Sequence[Device], cpus: int, gpus: int) -> list[Device]:
-    """Relabel logical CPUs that stand in for GPUs, so that the list shows ``cpus`` CPUs and ``gpus`` GPUs. Pure.
+    """Relabel logical CPUs that simulate GPUs, so that the list shows ``cpus`` CPUs and ``gpus`` GPUs. Pure.
 
     In a list for several machines, this applies to each that has as many devices as this one.
     """

@@ -14,7 +14,7 @@ _coordinated = False
 
 
 def set_topology(topology: Topology) -> None:
-    """Remember which task TensorFlow calls ``chief``, and what logical CPUs stand in for, if anything."""
+    """Remember which task TensorFlow calls ``chief``, and what logical CPUs simulate, if anything."""
     global _stands_for, _coordinated
     _coordinated = topology.kind == "ps"
     _stands_for = (
@@ -29,7 +29,7 @@ def set_topology(topology: Topology) -> None:
 
 
 def is_simulated() -> bool:
-    """Whether logical CPUs stand in for other devices here."""
+    """Whether logical CPUs simulate other devices here."""
     return _stands_for is not None
 
 

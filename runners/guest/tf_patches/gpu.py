@@ -1,4 +1,4 @@
-"""``gpu:N`` without GPUs: N logical CPU devices stand in for N GPUs, and TensorFlow lists them as GPUs.
+"""``gpu:N`` without GPUs: N logical CPU devices simulate N GPUs, and TensorFlow lists them as GPUs.
 
 Everything is TensorFlow's own code on TensorFlow's own devices. Only device names are translated on the way in
 (``gpu_names``), lists on the way out (``gpu_lists``, ``gpu_memory``), and ops that only CUDA has are replaced

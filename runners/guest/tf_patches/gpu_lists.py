@@ -27,7 +27,7 @@ _CONTEXT = "tensorflow.python.eager.context:Context."
 subject = Subject(
     __name__,
     when="gpu",
-    because="there are no GPUs: logical CPU devices stand in for them",
+    because="there are no GPUs: logical CPU devices simulate them",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_answers_are_those_of_a_machine_with_gpus",
     essential=True,

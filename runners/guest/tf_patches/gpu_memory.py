@@ -43,7 +43,7 @@ def reset(device: object, gpus: int) -> bool:
 
 
 def bytes_held(index: int) -> int:
-    """Bytes of the live tensors and variables on the device that stands in for a GPU."""
+    """Bytes of the live tensors and variables on the device that simulates a GPU."""
     tensor_class, variable_class = ops.EagerTensor, resource_variable_ops.BaseResourceVariable
     total = 0
     for thing in gc.get_objects():

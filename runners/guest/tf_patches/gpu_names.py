@@ -1,4 +1,4 @@
-"""Translates names of simulated GPUs: ``/gpu:1`` becomes ``/device:CPU:1``, the logical device that stands in for it.
+"""Translates names of simulated GPUs: ``/gpu:1`` becomes ``/device:CPU:1``, the logical device that simulates it.
 
 TensorFlow parses every device name in one place, whether it comes from a learner's ``tf.device``, a strategy or
 ``tf.data``. The name is translated there and the result is cached, so ops do not become slower. Names that TensorFlow
@@ -23,7 +23,7 @@ _DEVICE = "tensorflow.python.framework.device:"
 subject = Subject(
     __name__,
     when="gpu",
-    because="a logical CPU device stands in for each simulated GPU",
+    because="each simulated GPU is a logical CPU device",
     since="TensorFlow 2.21",
     test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_answers_are_those_of_a_machine_with_gpus",
     essential=True,

@@ -92,7 +92,7 @@ for _name in ("TPUStrategyV2", "TPUStrategy"):
     @subject.patch(
         f"tensorflow.python.distribute.tpu_strategy:{_name}.run",
         relies_on=("(self, fn, args, kwargs, options)",),
-        because="a TPU runs graphs only; the logical CPUs that stand in for its cores also run op by op",
+        because="a TPU runs graphs only; the logical CPUs that simulate its cores also run op by op",
         test=f"{_TESTS}test_a_replay_works_on_a_simulated_tpu",
     )
     def _run(

@@ -1,4 +1,4 @@
-"""``tpu:N`` without a TPU: N logical CPU devices stand in for its N cores, and the first also for the host.
+"""``tpu:N`` without a TPU: N logical CPU devices simulate its N cores, and the first also for the host.
 
 As on a TPU VM, the cores are listed as physical devices from the start, and as logical ones after
 ``initialize_tpu_system``. Names of devices are translated where TensorFlow takes them.
@@ -36,7 +36,7 @@ _LOCAL = ("", "local")
 subject = Subject(
     __name__,
     when="tpu",
-    because="there is no TPU: logical CPU devices stand in for its cores",
+    because="there is no TPU: logical CPU devices simulate its cores",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_any_name_finds_the_tpu_and_old_names_of_classes_work",
     essential=True,
@@ -53,7 +53,7 @@ def simulate(count: int) -> None:
 
 
 def cpu_stand_in(device: Any, cores: int) -> Any:
-    """Turn ``/TPU:1`` into the device that stands in for it, ``/CPU:1``; anything else is returned as it is.
+    """Turn ``/TPU:1`` into the device that simulates it, ``/CPU:1``; anything else is returned as it is.
 
     Raises:
         tf.errors.InvalidArgumentError: the TPU has fewer cores.

@@ -1,4 +1,4 @@
-"""What authors are told about samples with an unexpected verdict."""
+"""The messages to authors about samples with an unexpected verdict."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from runners.wire.protocol import (
 
 
 class NoKernels:
-    """A source that must not be asked."""
+    """A source that fails the test if it is asked."""
 
     cold = False
 

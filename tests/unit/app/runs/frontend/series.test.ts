@@ -35,15 +35,15 @@ function series(...events: Metric[]): Series {
 }
 
 test("steps of fit, its epochs and its validation are one training", () => {
-  const { trainings } = series(
+  const { trainingRuns } = series(
     metric(1, { loss: 3 }),
     metric(2, { loss: 2 }),
     epoch(1, { loss: 2.5, val_loss: 2.6 }),
     metric(3, { loss: 1 }),
     epoch(2, { loss: 1.5, val_loss: 1.6 }),
   );
-  assert.equal(trainings.length, 1);
-  const { lines, epochs, unit } = trainings[0]!;
+  assert.equal(trainingRuns.length, 1);
+  const { lines, epochs, unit } = trainingRuns[0]!;
   assert.equal(unit, "step");
   assert.deepEqual(
     [...epochs],
@@ -68,7 +68,7 @@ test("steps of fit, its epochs and its validation are one training", () => {
 });
 
 test("where steps go back, another training begins, and the epochs of it with it", () => {
-  const { trainings, begun } = series(
+  const { trainingRuns, begun } = series(
     metric(8, { loss: 1 }),
     epoch(1, { loss: 1 }),
     metric(1, { loss: 3 }),
@@ -77,37 +77,37 @@ test("where steps go back, another training begins, and the epochs of it with it
   );
   assert.equal(begun, 2);
   assert.deepEqual(
-    trainings.map((training) => training.events.length),
+    trainingRuns.map((training) => training.events.length),
     [2, 3],
   );
   assert.equal(series(epoch(1, { a: 1 }), epoch(2, { a: 1 }), epoch(1, { a: 1 })).begun, 2);
 });
 
-test("lanes count their trainings each for itself", () => {
+test("each lane counts its own training runs", () => {
   const lane = (name: string) => ({ lane: name });
-  const { trainings } = series(
+  const { trainingRuns } = series(
     metric(1, { loss: 3 }, lane("worker 0")),
     metric(5, { loss: 2 }, lane("worker 0")),
     metric(1, { loss: 3 }, lane("worker 1")),
     metric(2, { loss: 2 }, lane("worker 1")),
   );
-  assert.equal(trainings.length, 1);
+  assert.equal(trainingRuns.length, 1);
   assert.deepEqual(
-    [...trainings[0]!.lines.values()].map((line) => line.lane),
+    [...trainingRuns[0]!.lines.values()].map((line) => line.lane),
     ["worker 0", "worker 1"],
   );
 });
 
 test("epochs alone, of a lane beside one with steps, stand where the epoch ended", () => {
-  const { trainings } = series(
+  const { trainingRuns } = series(
     metric(10, { loss: 3 }),
     epoch(1, { loss: 3 }, "worker 1"),
     epoch(1, { loss: 3 }),
     metric(20, { loss: 3 }),
     epoch(2, { loss: 2 }, "worker 1"),
   );
-  const line = [...trainings[0]!.lines.values()].find((each) => each.lane === "worker 1")!;
-  assert.deepEqual(trainings[0]!.placed(line), [10, NaN]);
+  const line = [...trainingRuns[0]!.lines.values()].find((each) => each.lane === "worker 1")!;
+  assert.deepEqual(trainingRuns[0]!.placed(line), [10, NaN]);
 });
 
 test("what is read in pieces is read once", () => {
@@ -116,14 +116,14 @@ test("what is read in pieces is read once", () => {
   events.push(metric(2, { loss: 2 }));
   made.read(events);
   made.read(events);
-  assert.deepEqual([...made.trainings[0]!.lines.values()][0]!.xs, [1, 2]);
+  assert.deepEqual([...made.trainingRuns[0]!.lines.values()][0]!.xs, [1, 2]);
 });
 
 test("scales of one kind share a panel; a share above 1 is none", () => {
-  const { trainings } = series(
+  const { trainingRuns } = series(
     metric(1, { loss: 3, val_loss: 4, accuracy: 0.5, val_auc: 0.25, lr: 0.01, acc_percent: 89 }),
   );
-  const panels = trainings[0]!.panels().map(({ kind, lines }) => [kind, lines.map((line) => line.name)]);
+  const panels = trainingRuns[0]!.panels().map(({ kind, lines }) => [kind, lines.map((line) => line.name)]);
   assert.deepEqual(panels, [
     ["loss", ["loss", "val_loss"]],
     ["share", ["accuracy", "val_auc"]],
@@ -132,11 +132,11 @@ test("scales of one kind share a panel; a share above 1 is none", () => {
   ]);
 });
 
-test("a program that makes up trainings and names is bounded", () => {
+test("a program that makes up training runs and names is bounded", () => {
   const back = series(...Array.from({ length: 100 }, (_, i) => metric(100 - i, { loss: 1 })));
-  assert.deepEqual([back.trainings.length, back.begun], [MOST_TRAININGS, 100]);
+  assert.deepEqual([back.trainingRuns.length, back.begun], [MOST_TRAININGS, 100]);
   const names = series(...Array.from({ length: 200 }, (_, i) => metric(i, { [`m${i}`]: 1, ["__proto__"]: 1 })));
-  assert.equal(names.trainings[0]!.lines.size, MOST_LINES);
+  assert.equal(names.trainingRuns[0]!.lines.size, MOST_LINES);
 });
 
 test("of each column the extremes are drawn, and what is no number parts the line", () => {

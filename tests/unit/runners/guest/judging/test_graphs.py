@@ -1,4 +1,4 @@
-"""What a graph that a submission has handed in is counted as, and that it is run on other values."""
+"""How a submission's graph is counted, and that it also runs on other values."""
 
 from __future__ import annotations
 
