@@ -1,4 +1,4 @@
-"""More sessions than there is room for, requested by one learner and by many: each learner sees that, others continue."""
+"""More sessions than there is room for, requested by one learner and by many: each learner is told, others continue."""
 
 from __future__ import annotations
 
