@@ -87,7 +87,7 @@ def give_files_to_web_user(settings: Settings) -> bool:
                     os.mkdir(name, 0o700, dir_fd=folder)
             os.fchown(folder, 0, WEB_USER)
             os.fchmod(folder, _DATA_DIR_MODE)
-            _give(folder, "secrets")
+            _give(folder, "secrets", with_files=True)
             if database:
                 for suffix in ("", "-wal", "-shm", "-journal"):
                     _give(folder, f"{database.name}{suffix}")
@@ -97,21 +97,26 @@ def give_files_to_web_user(settings: Settings) -> bool:
         print_message(f"The web application keeps root, because the owner of {settings.data_dir} cannot be changed.")
         return False
     except OSError as e:  # the web application must not gain root through anything that it leaves there
+        if e.filename is None:
+            fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror}.")
         fail(
             f"{e.filename} in {settings.data_dir} is in the way: it must be a file or folder ({e.strerror}). Remove it."
         )
     return True
 
 
-def _give(folder: int, name: str) -> None:
-    """Give away a file or folder of root, but not what a link by that name leads to: its user could have made it."""
+def _give(folder: int, name: str, *, with_files: bool = False) -> None:
+    """Give away a file or folder of root, but not what a link by that name leads to: its user could have made it.
+
+    ``with_files`` includes what lies directly in the folder.
+    """
     try:
         there = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except FileNotFoundError:
         return
     try:
         about = os.fstat(there)
-        if stat.S_ISDIR(about.st_mode):
+        if with_files and stat.S_ISDIR(about.st_mode):
             with os.scandir(there) as entries:
                 for entry in entries:
                     _give(there, entry.name)
