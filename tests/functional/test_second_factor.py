@@ -232,7 +232,7 @@ async def test_replacing_and_removing_need_the_password_and_a_fresh_sign_in(
     }
 
 
-async def test_a_browser_that_signed_in_before_the_app_was_set_up_cannot_remove_or_bypass_it(
+async def test_a_browser_signed_in_before_the_app_was_set_up_cannot_remove_it(
     app: FastAPI, tea: httpx.AsyncClient, clock: Clock
 ) -> None:
     security = "/en/settings/security"

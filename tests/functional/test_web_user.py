@@ -249,7 +249,7 @@ async def test_commands_of_root_change_the_web_applications_database_and_secrets
     assert {owner(path) for path in made} == {WEB_USER}
 
 
-def test_a_module_that_runs_as_the_web_user_is_closed_to_other_processes_of_that_user(tmp_path: Path) -> None:
+def test_a_command_of_the_web_user_is_closed_to_other_processes_of_that_user(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     waits = tmp_path / "waits.py"
     waits.write_text("import os, time\nprint(os.geteuid(), flush=True)\ntime.sleep(60)\n")
