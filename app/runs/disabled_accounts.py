@@ -30,6 +30,8 @@ async def end_runs_of_disabled_accounts(db: Database, runner: RunnerClient, bus:
     with bus.subscribe("runs of disabled accounts") as subscription:
         while not bus.closed:
             await subscription.wait(POLL_INTERVAL_S)
+            if bus.closed:
+                break
             try:
                 for run_id, session_id in await _runs_of_disabled_accounts(db, followers.followed()):
                     await end_run(runner, run_id, session_id)  # its follower finds out why

@@ -23,6 +23,9 @@ from app.settings import is_public_url
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, RUNNER, SETTINGS
 from runners.wire.client import RunnerClient
 
+_ENDING_S = 2.0
+"""How long the end of a disabled account's runs may take when the server shuts down."""
+
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -48,6 +51,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await dispatcher.followers.resume()
         yield
     finally:
+        # It ends by itself unless the start failed. Cancelled in a query, it would leave a thread of SQLite behind.
+        await asyncio.wait({ending}, timeout=_ENDING_S if BUS.get(app).closed else 0)
         ending.cancel()
         await asyncio.gather(ending, return_exceptions=True)
         await dispatcher.followers.close()
