@@ -184,7 +184,7 @@ class RetiredHandle(Base):
 
     handle_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
-    """Its former owner can take it again. None once their account is deleted."""
+    """Its former owner, the only account that can take it again. None once that account is deleted."""
 
 
 class MergedVisitor(Base):
