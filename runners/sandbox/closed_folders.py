@@ -37,5 +37,5 @@ def cover_closed_folders(needed: Sequence[Path]) -> None:
 
 
 def closed_at(folder: Path) -> Path | None:
-    """The outermost folder on the path that other users may not enter."""
-    return next((at for at in reversed(folder.parents) if not at.stat().st_mode & 0o001), None)
+    """The outermost folder on the path that other users may not enter. What is covered already need not be there."""
+    return next((at for at in reversed(folder.parents) if at.exists() and not at.stat().st_mode & 0o001), None)

@@ -124,7 +124,9 @@ def test_a_package_that_only_root_may_read_is_named(tmp_path: Path) -> None:
 
 @needs_root
 def test_data_in_a_clone_that_only_root_may_enter_can_be_reached(tmp_path: Path) -> None:
-    clone = tmp_path / "closed" / "clone"
+    clone = tmp_path / "closed" / "projects" / "clone"
+    beside = tmp_path / "closed" / "a-python"
+    beside.mkdir(parents=True)
     data_sets = clone / "data" / "datasets"
     data_sets.mkdir(parents=True)
     (clone / "data" / "lockstep.db").touch()
@@ -133,7 +135,7 @@ def test_data_in_a_clone_that_only_root_may_enter_can_be_reached(tmp_path: Path)
     cover = f"""
 import os, pathlib
 from runners.sandbox.closed_folders import cover_closed_folders
-cover_closed_folders([pathlib.Path({str(data_sets)!r}), pathlib.Path({str(clone)!r})])
+cover_closed_folders([pathlib.Path({str(beside)!r}), pathlib.Path({str(data_sets)!r}), pathlib.Path({str(clone)!r})])
 print(sorted(os.listdir({str(clone / "data")!r})), oct(os.stat({str(clone / "data")!r}).st_mode & 0o777))
 """
     done = subprocess.run([sys.executable, "-c", cover], capture_output=True, text=True, timeout=60)
