@@ -1,16 +1,20 @@
 """Failures that a learner's code injects into processes of the cluster, to see how the strategy copes.
 
-Every process that runs a cell may call these functions, and they are idempotent. PID 1 carries them out.
+Every process that runs a cell may call these functions, and they are idempotent. PID 1 carries them out, and they
+return once it has: a failure for the next step is pending before the program gets there.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 
 from runners.guest.cluster import task_context
 from runners.guest.cluster.shared_state import FailureAction, ProcessStatus
 
 _DONE_S = 1.0
+_one_command = threading.Lock()
+"""PID 1 only counts the commands of a process, so the process waits for one at a time."""
 
 
 def kill(task: str, at_step: int | None = None) -> None:
@@ -70,4 +74,9 @@ def _do(task: str, action: str, at_step: int | None = None) -> None:
         raise ValueError(f"{task} is the notebook's own process: restart the session instead")
     if at_step is not None and at_step < 0:
         raise ValueError(f"steps count from 0, so there is no step {at_step}")
-    here.send_command(task, action, at_step)
+    with _one_command:
+        handled = here.shared_state.commands_handled(here.number)
+        here.send_command(task, action, at_step, counted=True)
+        end = time.monotonic() + _DONE_S
+        while here.shared_state.commands_handled(here.number) == handled and time.monotonic() < end:
+            time.sleep(0.001)

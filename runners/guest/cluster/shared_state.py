@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 
 _SLOT = 64
-_STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY, _STARTS = (
+_STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY, _STARTS, _HANDLED = (
     0,
     8,
     16,
@@ -22,6 +22,7 @@ _STEP, _FAILURE_STEP, _FAILURE, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READ
     32,
     40,
     48,
+    56,
 )
 _NONE = -1
 
@@ -73,6 +74,7 @@ class SharedState:
         self.set_work(task, ProcessActivity.nothing)
         self._write("q", task, _CAME, 0)
         self._write("q", task, _READY, 0)
+        self._write("q", task, _HANDLED, 0)
 
     def starts(self, task: int) -> int:
         """The number of the latest process in this slot, which counts them."""
@@ -129,6 +131,14 @@ class SharedState:
     def interrupt(self, task: int) -> None:
         """Count an interrupt; only PID 1 calls this."""
         self._count(task, _INTERRUPTS)
+
+    def commands_handled(self, task: int) -> int:
+        """How many of the commands that it waits for PID 1 has carried out or ignored."""
+        return int(self._read("q", task, _HANDLED))
+
+    def count_command(self, task: int) -> None:
+        """Count a command that the task waits for; only PID 1 calls this."""
+        self._count(task, _HANDLED)
 
     def exit_status(self, task: int) -> int:
         """The exit status of the last process in this slot that ended, negative for a signal; 0 if none has ended.

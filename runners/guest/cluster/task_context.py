@@ -21,8 +21,8 @@ class TaskContext:
     Attributes:
         number: its index in ``topology.tasks``; 0 is the learner's kernel.
         ports: of all tasks, in that order.
-        board: see ``shared_state``.
-        wishes: takes commands for PID 1, each a JSON object of at most LONGEST_WISH bytes in one packet.
+        shared_state: see ``SharedState``.
+        commands: takes commands for PID 1, each a JSON object of at most ``MAX_COMMAND_BYTES`` in one packet.
         nonce: see ``lanes``.
     """
 
@@ -44,12 +44,15 @@ class TaskContext:
         """The address on which a task listens once its program starts a server."""
         return endpoints.address(self.ports[number])
 
-    def send_command(self, task: str, action: str, at_step: int | None = None, *, reached: bool = False) -> None:
+    def send_command(
+        self, task: str, action: str, at_step: int | None = None, *, reached: bool = False, counted: bool = False
+    ) -> None:
         """Ask PID 1 to do ``action`` to a task, or, if ``reached``, to do what was pending for the step just reached.
 
-        PID 1 ignores invalid commands.
+        PID 1 ignores invalid commands. If ``counted``, it raises ``SharedState.commands_handled`` afterwards.
         """
-        word = {"task": task, "action": action, "at_step": at_step, "reached": reached}
+        sender = self.number if counted else None
+        word = {"task": task, "action": action, "at_step": at_step, "reached": reached, "sender": sender}
         self.commands.send(json.dumps(word).encode())
 
 

@@ -51,9 +51,9 @@ class ClusterManager:
         self._ports = endpoints.free_ports(len(topology.tasks))
         self._nonce = secrets.token_hex(4)
         self._pids: dict[int, int] = {}
+        """The process ID of each living process by its task's number."""
         self._starts: Counter[int] = Counter()
         """How many processes of each task were started; what is in the shared page, anyone may have changed."""
-        """The process ID of each living process by its task's number."""
         self._slow: set[int] = set()
         self._scheduled: dict[int, tuple[str, int]] = {}
         """The pending action and its step, by task. Kept here because learners' code can overwrite the shared state."""
@@ -141,6 +141,9 @@ class ClusterManager:
             self._reached(command.get("task"), command.get("action"))
         else:
             self.apply(command.get("task"), command.get("action"), command.get("at_step"))
+        sender = command.get("sender")
+        if isinstance(sender, int) and 0 <= sender < len(self._topology.tasks):
+            self._state.count_command(sender)
 
     def apply(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
         """Do ``action`` to the task of that lane, or make it pending for a step; invalid commands are ignored.
