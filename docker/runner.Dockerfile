@@ -8,17 +8,23 @@ WORKDIR /lockstep
 
 COPY locks/build.txt locks/runner.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
- && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/runner.txt
+ && python3 -m venv --without-pip /venv \
+ && /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/runner.txt
 
-# For docker/gpu.compose.yml: CUDA's libraries in the versions that this TensorFlow requires.
+# For docker/gpu.compose.yml: TensorFlow for GPUs, and CUDA's libraries in the versions that it requires.
 ARG CUDA=""
-RUN if [ -n "$CUDA" ]; then \
-      /venv/bin/pip install -q "tensorflow[and-cuda]==$(/venv/bin/pip show tensorflow | sed -n 's/^Version: //p')"; fi
+COPY locks/tensorflow-cpu.txt locks/tensorflow-cuda.txt locks/
+RUN /build/bin/pip --python /venv install -q --no-deps --require-hashes \
+    -r "locks/tensorflow-$([ -n "$CUDA" ] && echo cuda || echo cpu).txt"
 
 # The project's entry points, so that jupyter_client finds its kernels; the code itself stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
- && /venv/bin/pip install -q --no-deps /wheels/*.whl
+ && /build/bin/pip --python /venv install -q --no-deps /wheels/*.whl
+
+COPY docker/trim.sh docker/
+RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils && docker/trim.sh /venv \
+ && /venv/bin/python -c "import h5py, ipykernel.ipkernel, matplotlib.pyplot, numpy, pandas, tensorflow, tf_keras"
 
 FROM python:3.11-slim-bookworm
 RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \

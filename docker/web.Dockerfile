@@ -8,7 +8,8 @@ WORKDIR /lockstep
 
 COPY locks/build.txt locks/web.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
- && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/web.txt
+ && python3 -m venv --without-pip /venv \
+ && /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/web.txt
 
 # Node comes from a Python package. Its npm is started by its file, because a wheel cannot contain links.
 COPY package.json package-lock.json .npmrc tsconfig.json ./
@@ -21,7 +22,10 @@ RUN node $NPM run build --silent
 # Install the project as an editable wheel, which adds the command `lockstep`; the code stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
- && /venv/bin/pip install -q --no-deps /wheels/*.whl
+ && /build/bin/pip --python /venv install -q --no-deps /wheels/*.whl
+
+COPY docker/trim.sh docker/
+RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils && docker/trim.sh /venv
 
 # Build the documentation; its reference is generated from the settings and commands of both packages.
 FROM python:3.11-slim-bookworm AS docs

@@ -178,6 +178,7 @@ def test_the_images_are_made_of_the_locks() -> None:
     for name, lock in (("web", "web.txt"), ("runner", "runner.txt")):
         recipe = (ROOT / "docker" / f"{name}.Dockerfile").read_text()
         assert f"--require-hashes -r locks/{lock}" in recipe
+        assert re.findall(r"pip .*install (?!-q --no-deps (?:--require-hashes|/wheels/))", recipe) == []
         assert name == "runner" or re.search(r"^USER lockstep$", recipe, re.MULTILINE)  # it gives up root at its start
 
 

@@ -43,15 +43,17 @@ def applies(requirement: Requirement, python: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate(environment)
 
 
-def unmet(wanted: list[str], lock: str) -> Iterator[str]:
+def unmet(wanted: list[str], *locks: str) -> Iterator[str]:
     """The requirements that a machine with one of our Pythons would find not locked, or locked outside their range."""
-    locked = pins(lock)
+    locked: dict[str, list[Requirement]] = {}
+    for name, several in (item for lock in locks for item in pins(lock).items()):
+        locked.setdefault(name, []).extend(several)
     for requirement in map(Requirement, wanted):
         for python in PYTHONS:
             if not applies(requirement, python):
                 continue
             chosen = [pin for pin in locked.get(canonicalize_name(requirement.name), []) if applies(pin, python)]
-            versions = [Version(str(pin.specifier).removeprefix("==")) for pin in chosen]
+            versions = list({Version(str(pin.specifier).removeprefix("==")) for pin in chosen})
             if len(versions) != 1 or versions[0] not in requirement.specifier:
                 yield f"{requirement} on Python {python}: locked are {versions}"
 
@@ -87,9 +89,14 @@ def test_the_web_image_gets_what_the_application_asks_for() -> None:
     assert list(unmet(project()["dependencies"], "web.txt")) == []
 
 
-def test_the_runner_image_gets_what_the_runner_asks_for() -> None:
-    assert list(unmet(project()["optional-dependencies"]["runner"], "runner.txt")) == []
-
+@pytest.mark.parametrize("build", ["cpu", "cuda"])
+def test_the_runner_image_gets_what_the_runner_asks_for(build: str) -> None:
+    wanted = [
+        line.replace("tensorflow~=", "tensorflow-cpu~=") if build == "cpu" else line
+        for line in project()["optional-dependencies"]["runner"]
+    ]
+    assert list(unmet(wanted, "runner.txt", f"tensorflow-{build}.txt")) == []
+    assert not {"tensorflow", "libclang", "debugpy"} & pins("runner.txt").keys()
 
 def test_the_documentation_gets_its_tools_and_the_application_without_tensorflow() -> None:
     wanted = [*project()["dependencies"], *project()["optional-dependencies"]["docs"]]

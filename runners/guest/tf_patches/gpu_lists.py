@@ -172,6 +172,15 @@ def _list_local_devices(_: _SimulatedGpus, original: Any, session_config: Any = 
     ]
 
 
+@subject.patch(
+    "tensorflow.python.framework.test_util:IsGoogleCudaEnabled",
+    used_by=("tensorflow.python.platform.test:is_built_with_cuda",),
+    because="the runner image has TensorFlow's build for CPUs, and programs ask whether theirs was made for GPUs",
+)
+def _is_cuda_build(_: _SimulatedGpus, _original: Any) -> bool:
+    return True
+
+
 def _gpus(context: Any) -> list[Any]:
     return [d for d in context._physical_devices or () if d.device_type == "GPU"]
 
