@@ -51,7 +51,7 @@ def survey() -> HostSurvey:
         _cpus,
         _memory,
         _accelerators,
-        _python,
+        python_packages,
     )
     return HostSurvey(capabilities=[look() for look in looks])
 
@@ -213,10 +213,11 @@ def accelerators(listing: HardwareListing, mode: str) -> Capability:
 _DEVICES = "LOCKSTEP_DEVICES"
 
 
-_TENSORFLOWS = ("tensorflow", "tensorflow-tpu")
+_TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu")
 
 
-def _python() -> Capability:
+def python_packages() -> Capability:
+    """Python and the builds of TensorFlow and Keras that are installed."""
     found = {}
     for package in (*_TENSORFLOWS, "keras", "tf_keras"):
         with contextlib.suppress(PackageNotFoundError):

@@ -98,6 +98,7 @@ def test_the_runner_image_gets_what_the_runner_asks_for(build: str) -> None:
     assert list(unmet(wanted, "runner.txt", f"tensorflow-{build}.txt")) == []
     assert not {"tensorflow", "libclang", "debugpy"} & pins("runner.txt").keys()
 
+
 def test_the_documentation_gets_its_tools_and_the_application_without_tensorflow() -> None:
     wanted = [*project()["dependencies"], *project()["optional-dependencies"]["docs"]]
     assert list(unmet(wanted, "docs.txt")) == []

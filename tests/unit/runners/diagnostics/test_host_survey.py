@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from runners.devices.allocation import HardwareListing
+from runners.diagnostics import host_survey
 from runners.diagnostics.host_survey import accelerators
 from runners.wire.protocol import HostSurvey
 
@@ -33,6 +35,21 @@ def test_the_survey_needs_no_settings_and_says_what_to_do_about_each_gap() -> No
         "accelerators",
     } <= capabilities.keys()
     assert all(capability.good or capability.means for capability in capabilities.values())
+
+
+@pytest.mark.parametrize("build", ["tensorflow", "tensorflow-cpu", "tensorflow-tpu", None])
+def test_every_build_of_tensorflow_can_run_code(build: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package in (build, "keras"):
+            return "2.21.0"
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(host_survey, "version", version)
+
+    capability = host_survey.python_packages()
+
+    assert capability.good is (build is not None)
+    assert f"{build} 2.21.0" in capability.detail or build is None
 
 
 LISTINGS = Path(__file__).parents[1] / "devices" / "listings"
