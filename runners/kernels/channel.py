@@ -20,6 +20,8 @@ _MOST_UNSENT = 65_536
 """Bytes that may wait for a peer that does not read; beyond that, its commands get no answer."""
 _READ_S = 60e-6
 """CPU time that the event loop takes to notice that there is something to read."""
+_WAKE_S = 60e-6
+"""CPU time that it takes to wake who waits for a message."""
 
 
 class PeerClosed(ZmtpError):
@@ -66,6 +68,7 @@ class Channel(asyncio.BufferedProtocol):
                 raise self._cause
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
+            self._share.spend(_WAKE_S)
         message, self._message = self._message, None
         self._look()
         return message

@@ -41,8 +41,12 @@ _ANSWER_S = 1.0
 _CUT_OFF_S = 0.5
 """A kernel whose channel broke has usually ended, which is known within this time."""
 
-_EVENT_S = 150e-6
-"""CPU time that sending an event to the web application takes."""
+_TURN_S = 1e-3
+"""How long one session's messages are read before other sessions have their turn."""
+_SWITCH_S = 60e-6
+"""CPU time that the event loop takes for a turn."""
+_SEND_S = 350e-6
+"""CPU time that sending events to the web application takes, with the answer that they are stored."""
 _MOST_NOTICES = 200
 """The most notices from inside in one run: they do not count as output, and a program can forge them."""
 _MOST_ANSWERS = 32
@@ -86,6 +90,8 @@ class Execution:
         self._kill_now = asyncio.Event()
         self._error: ReportedError | None = None
         self._notices = 0
+        self._rested = 0.0
+        self._sent = run.sent
         asked = run.request.timeout_s if snippet is None else snippet.seconds
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
@@ -269,7 +275,14 @@ class Execution:
 
         Its messages meanwhile wait in its own memory.
         """
-        await asyncio.sleep(self._kernel.share.pause_s(time.monotonic()))
+        share, sent, now = self._kernel.share, self._run.sent, time.monotonic()
+        share.spend((sent - self._sent) * _SEND_S)
+        self._sent = sent
+        pause_s = share.pause_s(now)
+        if pause_s or now - self._rested > _TURN_S:
+            share.spend(_SWITCH_S)
+            await asyncio.sleep(pause_s)
+            self._rested = time.monotonic()
 
     async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Wait for the next message of a channel; even an invalid one counts toward the run's limits."""
@@ -283,14 +296,13 @@ class Execution:
         return message
 
     def _turn_into_event(self, message: dict[str, Any]) -> None:
-        before, begun = self._run.last, time.thread_time()
+        begun = time.thread_time()
         if self._snippet is not None and (answer := answer_from_message(message)) is not None:
             self._hear_answer(lane_from_metadata(message.get("metadata")), answer)
             return
         if not self._take(messages.to_event_fields(message)):
             self._run.shows_nothing(self._kernel.message_bytes)
-        events = self._run.last - before
-        self._kernel.share.spend(time.thread_time() - begun + events * _EVENT_S)
+        self._kernel.share.spend(time.thread_time() - begun)
 
     def _hear_answer(self, lane: str | None, answer: str) -> None:
         if lane in self.answers or len(self.answers) < _MOST_ANSWERS:

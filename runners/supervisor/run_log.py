@@ -29,6 +29,9 @@ _OUTPUT = ("text", "display", "error", "clear", "metric", "progress")
 _SEEN = ("text", "display", "error")
 """The kinds of events that count as first output."""
 _PIECE_BYTES = 65_536
+_FEW_EVENTS = 20
+_SEND_INTERVAL_S = 0.02
+"""How often new events of a run with more than a few are sent: sending takes longer than recording many of them."""
 _ENVELOPE = 100
 """Bytes of an event in addition to its content."""
 _SMALL_MESSAGE = 2048
@@ -74,6 +77,8 @@ class RunLog:
         """Number of the last event."""
         self.acknowledged = 0
         self.held_bytes = 0
+        self.sent = 0
+        """How many pieces of events have been sent."""
         self._on_hold = on_hold
         self._code_bytes = _code_bytes(request)
         self._hold(self._code_bytes)
@@ -188,14 +193,15 @@ class RunLog:
 
         Events that are already there are joined to larger pieces. None means that none came for ``patience_s`` seconds.
         """
-        changed = asyncio.Event()
+        changed, sent_at = asyncio.Event(), 0.0
         self._changed.add(changed)
         try:
             while True:
                 changed.clear()
                 if (new := min(self.last - number, len(self._lines))) > 0:
-                    number = self.last
+                    number, sent_at = self.last, time.monotonic()
                     for piece in _pieces([*islice(reversed(self._lines), new)][::-1]):
+                        self.sent += 1
                         yield piece
                 if self.finished and max(number, self.acknowledged) >= self.last:
                     return
@@ -204,6 +210,8 @@ class RunLog:
                         await asyncio.wait_for(changed.wait(), patience_s)
                     except TimeoutError:
                         yield None
+                if self.last > _FEW_EVENTS and not self.finished:
+                    await asyncio.sleep(max(0.0, sent_at + _SEND_INTERVAL_S - time.monotonic()))
         finally:
             self._changed.discard(changed)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Iterator
 
@@ -14,18 +13,10 @@ from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 OUTPUT_MB = 8
 BURST_S = 0.5
-"""Less than the product's, which would take most of the time that is measured here."""
-SUPERVISOR = f"""
-import sys
-from runners.kernels import fair_share
-from runners.supervisor.server import main
-fair_share.BURST_S = {BURST_S}
-sys.argv[:4] = ["server"]
-main()
-"""
-SHARE = 0.05
+"""What a sandbox may take at once, and then its share: together 5 % of 40 seconds."""
+SHARE = 0.0375
 _AT_REST = 0.02
-"""Of a core, which a supervisor takes that only answers and looks after what it has."""
+"""Of a core, which a supervisor takes that answers a neighbor and looks after what it has."""
 _ALLOCATOR_MB = 4
 _SECONDS = 10
 
@@ -49,6 +40,10 @@ BUSY = {
     "states": SEND + "while True: send('status', {'execution_state': 'busy'})",
     "messages of an unknown type": SEND + "while True: send('nothing', {'x': 'y' * 1500})",
     "events": SEND + "while True: send('clear_output', {'wait': False})",
+    "texts": SEND + "while True: send('stream', {'name': 'stdout', 'text': 'x'})",
+    "single characters": "while True: print('x', end='', flush=True)",
+    "comm messages": SEND + "while True: send('comm_msg', {'comm_id': 'x', 'data': {}})",
+    "updates of a display": "h = display('x', display_id='a')\nwhile True: h.update('y')",
     "displays": (
         "from IPython.display import display\nx = [{} for _ in range(90)]\n"
         "while True: display({'application/x-nothing': x, 'text/plain': ''}, raw=True)"
@@ -74,8 +69,7 @@ LARGE = {
 @pytest.fixture(scope="module")
 def node() -> Iterator[RealSupervisor]:
     """A node with the output limit of an ordinary one."""
-    limits = {"limits__output_mb": OUTPUT_MB, "limits__output_mb_per_s": OUTPUT_MB, "limits__run_s": 2 * _SECONDS}
-    node = RealSupervisor((sys.executable, "-c", SUPERVISOR), **limits)
+    node = RealSupervisor(limits__output_mb=OUTPUT_MB, limits__output_mb_per_s=OUTPUT_MB, limits__run_s=2 * _SECONDS)
     yield node.start()
     node.remove()
 
@@ -90,16 +84,27 @@ async def test_a_run_takes_a_twentieth_of_the_supervisors_time(node: RealSupervi
     async with node.client() as client:
         learner = SessionClient(client)
         await learner.run("1")
+        neighbor = SessionClient(client)
+        await neighbor.run("1")
         node.wait(lambda: node.health()["warm_kernels"])  # nothing is made meanwhile
         process = psutil.Process(node.pid)
         cpu_s, began = _cpu_s(process), time.monotonic()
         runs = asyncio.create_task(learner.run(code)) if code else asyncio.create_task(_short_runs(learner))
+        presses = asyncio.create_task(_press_run(neighbor))
         await asyncio.wait({runs}, timeout=_SECONDS)
         took, passed = _cpu_s(process) - cpu_s, time.monotonic() - began
-        runs.cancel()
+        for task in (runs, presses):
+            task.cancel()
         await learner.leave()
+        await neighbor.leave()
 
     assert took < BURST_S + (SHARE + _AT_REST) * passed
+
+
+async def _press_run(neighbor: SessionClient) -> None:
+    while True:
+        assert (await neighbor.run("print('hi')")).stdout == "hi\n"
+        await asyncio.sleep(1)
 
 
 async def _short_runs(learner: SessionClient) -> None:

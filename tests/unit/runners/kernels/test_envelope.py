@@ -46,6 +46,24 @@ def test_jupyter_reads_what_we_seal() -> None:
     assert message["content"] == {"code": "print('é')"}
 
 
+def test_each_message_has_its_own_parent_whatever_the_last_one_had() -> None:
+    codec, header = MessageCodec(KEY), b'{"msg_id": "1", "msg_type": "stream"}'
+    parents = [
+        b'{"msg_id": "a"}',
+        b'{"msg_id": "a"}',
+        b'{"msg_id": "b"}',
+        json.dumps({"msg_id": "c" * 3000}).encode(),
+        b"{}",
+    ]
+
+    read = [codec.open(signed(header, parent, b"{}", b"{}"))["parent_header"] for parent in parents]
+
+    assert read == [json.loads(parent) for parent in parents]
+    for _ in range(2):
+        with pytest.raises(MalformedMessage):
+            codec.open(signed(header, b"[]", b"{}", b"{}"))
+
+
 def test_we_read_what_jupyter_sends() -> None:
     session = Session(key=KEY)
     parent = session.msg("execute_request")

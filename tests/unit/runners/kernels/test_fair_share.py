@@ -14,6 +14,17 @@ def test_ordinary_output_never_waits() -> None:
         assert share.pause_s(second + 1.0) == 0
 
 
+def test_5000_displays_at_once_never_wait() -> None:
+    share = FairShare(0.0)
+    for _ in range(5000):
+        share.spend(100e-6)
+        assert share.pause_s(0.0) == 0
+
+
+def test_burst_and_share_together_stay_below_a_twentieth_of_40_seconds() -> None:
+    assert BURST_S + 40 * SHARE < 0.05 * 40
+
+
 def test_a_flood_gets_only_its_share_of_the_time() -> None:
     share, now, spent = FairShare(0.0), 0.0, 0.0
     while now < 100:

@@ -114,6 +114,32 @@ async def test_gathered_text_comes_out_by_itself() -> None:
     assert await asyncio.wait_for(until_text(), 5) == "ab"
 
 
+async def test_many_events_are_sent_in_few_pieces_and_the_first_at_once() -> None:
+    log = _log()
+    pieces: list[list[Event]] = []
+    recorded = asyncio.Event()
+
+    async def read() -> None:
+        async for piece in log.after(0, 60):
+            pieces.append(_events(piece))
+            recorded.set()
+
+    reading = asyncio.create_task(read())
+    for n in range(20):
+        log.add("display", data={"text/plain": str(n)})
+        await asyncio.wait_for(recorded.wait(), 5)
+        recorded.clear()
+    for n in range(200):
+        log.add("display", data={"text/plain": str(n)})
+        await asyncio.sleep(0)
+    log.finish(Outcome.ok)
+    await asyncio.wait_for(reading, 5)
+
+    assert [len(piece) for piece in pieces[:20]] == [1] * 20
+    assert [event.seq for piece in pieces for event in piece] == list(range(1, 222))
+    assert len(pieces) == log.sent < 60
+
+
 async def test_each_limit_on_output_is_reported_by_its_name() -> None:
     for limits, texts, met in (
         ({"output_mb": 0.1}, ["x" * 60_000] * 2, "output"),
