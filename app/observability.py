@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import secrets
 import sys
@@ -24,6 +25,8 @@ _EMAILED_PATH = re.compile(r"(/(?:email-link|unsubscribe)/).+", re.IGNORECASE | 
 """Links in emails. Whatever follows the prefix may be a token that was damaged on its way and works once mended."""
 _PATH_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
 """What else has the length of a token, such as the ID of a passkey."""
+LOGS_ON_TERMINAL = "_LOCKSTEP_LOGS_ON_TERMINAL"
+"""Set by ``lockstep serve`` where it copies the web application's log to a terminal."""
 _TRACEBACKS = ("exception", "stack")
 _QUIET_PREFIXES = ("/healthz", "/static/")
 
@@ -43,7 +46,8 @@ def configure_logging(settings: Settings) -> None:
         structlog.processors.JSONRenderer(serializer=_json_line)
         if settings.log_format == "json"
         else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            colors=sys.stderr.isatty() or LOGS_ON_TERMINAL in os.environ,
+            exception_formatter=structlog.dev.plain_traceback,
         )
     )
     shared: list[structlog.typing.Processor] = [
@@ -112,14 +116,20 @@ def redact_path(path: str) -> str:
     return _PATH_TOKEN.sub("/…", _EMAILED_PATH.sub(r"\1…", path))
 
 
+def escape_controls(text: str, *, keep: str) -> str:
+    """Escape everything in a text that is not printable, as Python would, except the characters of ``keep``. Pure."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in keep else each.encode("unicode_escape").decode() for each in text
+    )
+
+
 def _escape_texts(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Escape what a terminal would obey. Tracebacks keep their lines; ``repr`` escapes values that are not text."""
     for key, value in entry.items():
-        if isinstance(value, str) and not value.isprintable():
-            kept = "\n" if key in _TRACEBACKS else ""
-            entry[key] = "".join(
-                each if each.isprintable() or each in kept else each.encode("unicode_escape").decode() for each in value
-            )
+        if isinstance(value, str):
+            entry[key] = escape_controls(value, keep="\n" if key in _TRACEBACKS else "")
     return entry
 
 

@@ -25,16 +25,19 @@ from uvicorn.supervisors import Multiprocess
 
 from app.cli.console import fail, print_message, read_settings
 from app.cli.db import upgrade_database
+from app.cli.log_filter import copy_to_terminal
+from app.observability import LOGS_ON_TERMINAL
 from app.settings import Settings
 from app.web.http_protocol import LimitedHttpProtocol
-from runners.wire.users import WEB_USER, is_root_of_the_machine
+from runners.wire.users import END_AT_ONCE, WEB_USER, is_root_of_the_machine
 
 _SHUTDOWN_S = 3
 _KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
 _PATIENCE_S = 10
-"""How long a web application of another user has to end before it is killed."""
+"""How long a web application of another user has to end before it and everything in it are killed."""
+_LAST_PATIENCE_S = 2
 _DATA_DIR_MODE = 0o1770
 """The web application makes files there, and cannot replace those of root or the runner."""
 _NOT_ITS_OWN = ("run", "datasets")
@@ -128,33 +131,58 @@ def _give(folder: int, name: str, *, with_files: bool = False) -> None:
 
 def serve_as_web_user(settings: Settings, listener: socket.socket, workers: int) -> int:
     """Serve in a child process of the web application's user until Ctrl-C or SIGTERM; returns the exit status."""
+    child = _start_as_web_user(settings, listener, workers)
+    copies = [
+        threading.Thread(target=copy_to_terminal, args=(stream, descriptor), daemon=True)
+        for descriptor, stream in ((1, child.stdout), (2, child.stderr))
+        if stream is not None
+    ]
+    for copy in copies:
+        copy.start()
+    status = _wait(child)
+    for copy in copies:
+        copy.join(_LAST_PATIENCE_S)
+    return 0 if status == -signal.SIGTERM else status
+
+
+def _start_as_web_user(settings: Settings, listener: socket.socket, workers: int) -> subprocess.Popen[bytes]:
+    """Start the child process, with pipes in place of terminals: it must neither read nor control root's."""
     folders = [settings.data_dir, settings.lessons_dir]
     if not settings.socket.is_relative_to(settings.data_dir):
         folders.append(settings.socket.parent)
     python = (sys.executable, "-P", "-m")
-    terminals = [terminal_for_writing(1), terminal_for_writing(2)]
-    child = subprocess.Popen(
+    environment = os.environ | {
+        "LOCKSTEP_DATA_DIR": str(settings.data_dir),
+        "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
+        "LOCKSTEP_RUNNER_SOCKET": str(settings.socket),
+    }
+    if os.isatty(2):
+        environment[LOGS_ON_TERMINAL] = "1"
+    return subprocess.Popen(
         [
             *(*python, "runners.sandbox.run_as", str(WEB_USER), *map(str, folders), "--"),
             *(*python, "app.cli.web_process", str(listener.fileno()), str(workers)),
         ],
-        env=os.environ
-        | {
-            "LOCKSTEP_DATA_DIR": str(settings.data_dir),
-            "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
-            "LOCKSTEP_RUNNER_SOCKET": str(settings.socket),
-        },
+        env=environment,
+        bufsize=0,
         stdin=subprocess.DEVNULL,
-        stdout=terminals[0],
-        stderr=terminals[1],
+        stdout=subprocess.PIPE if os.isatty(1) else None,
+        stderr=subprocess.PIPE if os.isatty(2) else None,
         pass_fds=[listener.fileno()],
         start_new_session=True,  # the terminal's Ctrl-C comes from here, once
     )
 
-    for terminal in terminals:
-        if terminal is not None:
-            os.close(terminal)
-    killer = threading.Timer(_PATIENCE_S, child.kill)
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of the child process, and end it on Ctrl-C or SIGTERM; returns its status."""
+    ended = threading.Event()
+
+    def kill() -> None:
+        child.send_signal(END_AT_ONCE)
+        if not ended.wait(_LAST_PATIENCE_S):
+            child.kill()
+
+    killer = threading.Timer(_PATIENCE_S, kill)
     killer.daemon = True
 
     def stop(_signum: int, _frame: FrameType | None) -> None:
@@ -164,20 +192,12 @@ def serve_as_web_user(settings: Settings, listener: socket.socket, workers: int)
 
     before = {signum: signal.signal(signum, stop) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
-        status = child.wait()
+        return child.wait()
     finally:
+        ended.set()
         killer.cancel()
         for signum, handler in before.items():
             signal.signal(signum, handler)
-    return 0 if status == -signal.SIGTERM else status
-
-
-def terminal_for_writing(descriptor: int) -> int | None:
-    """Another descriptor for a terminal, with which nobody can read what root types; None if it is no terminal."""
-    if os.isatty(descriptor):
-        with suppress(OSError):
-            return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NOCTTY)
-    return None
 
 
 def main(descriptor: int, workers: int) -> None:

@@ -1,7 +1,7 @@
 """``python -m runners.sandbox.run_as USER FOLDER... -- COMMAND...``: runs a command as a user without any rights.
 
 ``lockstep serve`` starts the web application with it if root has started ``serve``. The user may enter the folders and
-those of Python and Lockstep, even below one that only root may enter.
+those of Python and Lockstep, even below one that only root may enter. Everything that the command starts ends with it.
 
 ``-- -m MODULE...`` runs a module in this process, which other processes of the user can end, but not access. Commands
 of root that use the user's files are run so.
@@ -16,12 +16,14 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from runners.sandbox import linux
 from runners.sandbox.closed_folders import closed_at, cover_closed_folders
+from runners.sandbox.pid_namespace import enter_pid_namespace
 from runners.sandbox.policy import python_folders
 from runners.sandbox.seccomp import compile_service_filter
 
@@ -37,7 +39,13 @@ def main(arguments: Sequence[str]) -> None:
     needed = [folder for folder in (*map(Path, python_folders()), _PACKAGE.parent, *folders) if folder.is_dir()]
     is_module = command[0] == "-m"
     if _make_accessible(needed):
-        _become(user, dumpable=not is_module)
+        drop_rights = partial(_become, user, _service_filter())
+        if not is_module:
+            try:
+                enter_pid_namespace(partial(drop_rights, dumpable=False))
+            except OSError as e:
+                log.warning("what the web application starts may outlive it", error=f"no PID namespace: {e}")
+        drop_rights(dumpable=not is_module)
         for file in (_PACKAGE / "__init__.py", Path(sys.executable), *(f for f in folders if f in needed)):
             if not os.access(file, os.R_OK):
                 sys.exit(f"The web application's user {user} cannot read {file}. Make it readable for every user.")
@@ -64,13 +72,20 @@ def _make_accessible(needed: Sequence[Path]) -> bool:
     return True
 
 
-def _become(user: int, *, dumpable: bool) -> None:
+def _service_filter() -> bytes | None:
+    """None without libseccomp: the runner says so, because it cannot make sandboxes then."""
+    with contextlib.suppress(RuntimeError):
+        return compile_service_filter(makes_sandboxes=False)
+    return None
+
+
+def _become(user: int, seccomp_filter: bytes | None, *, dumpable: bool) -> None:
     os.chdir("/")
     os.setgroups([])
     linux.switch_user(user, dumpable=dumpable)
     linux.no_new_privileges()
-    with contextlib.suppress(RuntimeError):  # no libseccomp: the runner says so, because it cannot make sandboxes then
-        linux.install_seccomp(compile_service_filter(makes_sandboxes=False))
+    if seccomp_filter:
+        linux.install_seccomp(seccomp_filter)
     os.environ["HOME"] = "/nonexistent"  # root's cannot be entered, and libraries that look there would fail
     if not os.access(tempfile.gettempdir(), os.W_OK):
         os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - only private files are made there

@@ -44,8 +44,9 @@ class ServeCommand:
         self.supervisors: set[int] = set()
         """Process numbers of all that were ever seen."""
 
-    def start(self) -> str:
-        """Start it; returns its address once a supervisor is ready."""
+    def start(self, *options: str, output: int | None = None) -> str:
+        """Start it; returns its address once a supervisor is ready. With ``output``, its messages go there, and have to
+        be copied to ``log``."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
         environment |= {f"LOCKSTEP_{k.upper()}": str(v) for k, v in self._settings.items()}
         environment |= {
@@ -56,12 +57,12 @@ class ServeCommand:
         }
         with self.log.open("ab") as log:
             self._web = subprocess.Popen(
-                [*LOCKSTEP, "serve", "--port", "0"],
+                [*LOCKSTEP, "serve", "--port", "0", *options],
                 env=environment,
                 cwd=_REPOSITORY,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output or log,
+                stderr=output or log,
             )
         self._wait(lambda: bool(_URL.search(self.log.read_text())))
         self._wait(self.ready)
@@ -100,6 +101,12 @@ class ServeCommand:
         """What ``lockstep serve`` itself has started: the supervisor, and the web process if it has its own user."""
         assert self._web
         return _children(self._web.pid)
+
+    def web(self) -> psutil.Process:
+        """The web application, if it has its own user; its PID namespace is between it and ``lockstep serve``."""
+        below = [p for child in self.processes() for p in child.children(recursive=True)]
+        (web,) = [p for p in below if _command(p)[3:4] == ["app.cli.web_process"]]
+        return web
 
     def supervisor(self) -> list[psutil.Process]:
         """The supervisor, unless it is down."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -18,7 +16,7 @@ import typer
 
 from app.cli.database_check import check_configured_database
 from app.cli.local_runner import make_private_directory
-from app.cli.web_process import give_files_to_web_user, terminal_for_writing
+from app.cli.web_process import give_files_to_web_user
 from app.settings import Settings
 from runners.wire.users import WEB_USER
 from tests.factories import cli_process
@@ -70,17 +68,12 @@ def served() -> Iterator[tuple[ServeCommand, str]]:
         service.remove()
 
 
-def web_of(service: ServeCommand) -> psutil.Process:
-    (web,) = [p for p in service.processes() if "app.cli.web_process" in p.cmdline()]
-    return web
-
-
 def test_the_web_application_has_no_rights_but_on_its_own_files(served: tuple[ServeCommand, str]) -> None:
     service, _ = served
-    (supervisor,), web = service.supervisor(), web_of(service)
+    (supervisor,), web = service.supervisor(), service.web()
     rights = ("--setuid", str(WEB_USER), "--setgid", str(WEB_USER))
     enter = ("nsenter", f"--target={web.pid}", "--mount", *rights, sys.executable, "-c", ATTEMPTS)
-    arguments = (service.folder / "data", service.folder / "lessons", web.ppid(), supervisor.pid)
+    arguments = (service.folder / "data", service.folder / "lessons", supervisor.ppid(), supervisor.pid)
 
     done = subprocess.run([*enter, *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
@@ -152,8 +145,8 @@ def test_it_ends_with_what_has_started_it() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
         service.start()
-        web = web_of(service)
-        psutil.Process(web.ppid()).send_signal(signal.SIGKILL)
+        (supervisor,), web = service.supervisor(), service.web()
+        psutil.Process(supervisor.ppid()).send_signal(signal.SIGKILL)
 
         psutil.wait_procs([web], timeout=20)
 
@@ -286,7 +279,7 @@ def test_one_that_does_not_end_is_killed() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
         service.start()
-        web = web_of(service)
+        web = service.web()
         web.suspend()
 
         service.stop()
@@ -294,18 +287,3 @@ def test_one_that_does_not_end_is_killed() -> None:
         assert not web.is_running()
     finally:
         service.remove()
-
-
-def test_it_writes_to_the_terminal_of_root_and_cannot_read_from_it() -> None:
-    screen, terminal = pty.openpty()
-    for_writing = terminal_for_writing(terminal)
-    assert for_writing is not None
-    try:
-        os.write(for_writing, b"hello")
-        assert os.read(screen, 5) == b"hello"
-        assert fcntl.fcntl(for_writing, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
-        with Path(os.devnull).open("w") as nowhere:
-            assert terminal_for_writing(nowhere.fileno()) is None
-    finally:
-        for descriptor in (screen, terminal, for_writing):
-            os.close(descriptor)

@@ -1,0 +1,194 @@
+"""The web application that root starts: what it leaves behind ends with it, and root's terminal obeys nothing of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from runners.wire.users import WEB_USER
+from tests.factories.serve_command import ServeCommand
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it as another user")
+
+RUN_AS = (sys.executable, "-P", "-m", "runners.sandbox.run_as", str(WEB_USER), "--", sys.executable, "-c")
+AS_WEB_USER = ("setpriv", f"--reuid={WEB_USER}", f"--regid={WEB_USER}", "--clear-groups", sys.executable, "-c")
+DETACHED = """
+import os, signal, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(signum, signal.SIG_IGN)
+print("detached", flush=True)
+time.sleep(600)
+"""
+STARTS_IT = f"""
+import os, signal, subprocess, sys, time
+started = subprocess.Popen([sys.executable, "-c", {DETACHED!r}], stdout=subprocess.PIPE, text=True)
+print(started.stdout.readline(), end="", flush=True)
+"""
+AS_DEEP_AS_LINUX_ALLOWS = """
+import os, sys
+from runners.sandbox import linux
+while True:
+    try:
+        linux.unshare(linux.CLONE_NEWPID)
+    except OSError:  # the 32nd namespace in another
+        os.execv(sys.argv[1], sys.argv[1:])
+    if inner := os.fork():
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
+"""
+
+
+@pytest.fixture
+def service() -> Iterator[ServeCommand]:
+    """A server of root."""
+    service = ServeCommand(warm_kernels=0)
+    try:
+        yield service
+    finally:
+        service.remove()
+
+
+def detached() -> list[psutil.Process]:
+    return [p for p in psutil.process_iter(["cmdline"]) if DETACHED in (p.info["cmdline"] or ())]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("", 0),
+        ("sys.exit(3)", 3),
+        ("sys.exit(255)", 255),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+    ],
+    ids=["by itself", "with a status", "with the highest status", "killed", "terminated"],
+)
+def test_what_a_command_has_started_ends_with_it_and_its_status_is_kept(end: str, status: int) -> None:
+    done = subprocess.run([*RUN_AS, STARTS_IT + end], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (status, "detached\n", "")
+    assert detached() == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL])
+def test_a_signal_ends_the_command_and_all_that_it_has_started(signum: signal.Signals) -> None:
+    code = STARTS_IT + "signal.signal(signal.SIGINT, signal.SIG_DFL)\nprint('ready', flush=True)\ntime.sleep(600)"
+    with subprocess.Popen([*RUN_AS, code], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert (process.stdout.readline(), process.stdout.readline()) == ("detached\n", "ready\n")
+            left = detached()
+            assert len(left) == 1
+
+            process.send_signal(signum)
+
+            assert process.wait(20) == -(signal.SIGKILL if signum == signal.SIGUSR1 else signum)
+            assert psutil.wait_procs(left, timeout=20)[1] == []
+        finally:
+            process.kill()
+
+
+def test_it_sees_only_its_own_processes_and_cannot_access_those_that_wait_for_it() -> None:
+    code = "import os; print(os.getpid(), *sorted(n for n in os.listdir('/proc') if n.isdigit()))\nopen('/proc/1/mem')"
+
+    done = subprocess.run([*RUN_AS, code], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "2 1 2\n"
+    assert "Permission denied" in done.stderr
+
+
+def test_where_no_pid_namespace_can_be_made_the_command_runs_all_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AS_DEEP_AS_LINUX_ALLOWS, *RUN_AS, "import os; print(os.getuid())"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0
+    assert "what the web application starts may outlive it" in done.stdout
+    assert done.stdout.endswith(f"{WEB_USER}\n")
+
+
+def test_what_an_attacker_detaches_ends_with_the_server_and_frees_its_port(service: ServeCommand) -> None:
+    url = httpx.URL(service.start())
+    inside = ("nsenter", f"--target={service.web().pid}", "--pid", "--mount")
+    with subprocess.Popen([*inside, *AS_WEB_USER, DETACHED], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+    left = detached()
+    assert len(left) == 1
+
+    assert service.stop() == 0
+
+    assert not left[0].is_running()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((url.host, url.port))
+
+
+def test_several_workers_serve_and_end_with_it(service: ServeCommand) -> None:
+    url = service.start("--workers", "2")
+    web = service.web()
+    assert httpx.get(url, follow_redirects=True, timeout=30).status_code == 200
+    workers = web.children(recursive=True)
+    assert len(workers) >= 2
+
+    assert service.stop() == 0
+
+    assert not any(process.is_running() for process in (web, *workers))
+
+
+@contextmanager
+def terminal_of(service: ServeCommand) -> Iterator[int]:
+    """A terminal, what it shows is in the server's log."""
+    screen, terminal = pty.openpty()
+
+    def show() -> None:
+        with suppress(OSError), service.log.open("ab", buffering=0) as log:  # an error, once nobody has it open
+            while shown := os.read(screen, 65_536):
+                log.write(shown)
+
+    showing = threading.Thread(target=show)
+    showing.start()
+    try:
+        yield terminal
+    finally:
+        os.close(terminal)
+        showing.join(20)
+        os.close(screen)
+
+
+def test_what_it_writes_to_the_terminal_of_root_gives_that_no_orders(service: ServeCommand) -> None:
+    orders = b"\x1b]52;c;cm0=\x07\x1b[2J\x9b6n\r\x1b[31mred\x1b[0m and\ttext\n"
+    with terminal_of(service) as terminal:
+        url = service.start(output=terminal)
+        web = service.web()
+        outputs = {str(Path(f"/proc/{web.pid}/fd/{descriptor}").readlink()).partition(":")[0] for descriptor in (1, 2)}
+        for descriptor in (1, 2):
+            with Path(f"/proc/{web.pid}/fd/{descriptor}").open("wb", buffering=0) as output:
+                output.write(orders)
+        httpx.get(f"{url}/nowhere")
+        assert service.stop() == 0
+
+    shown = service.log.read_bytes()
+    assert outputs == {"pipe"}
+    assert re.search(rb"\x1b\[\d+mrequest", shown)
+    assert shown.count(b"\\x1b]52;c;cm0=\\x07\\x1b[2J\\x9b6n\\r\x1b[31mred\x1b[0m and\ttext\r\n") == 2
