@@ -1,13 +1,17 @@
 """Ends the runs of accounts that were disabled, and their sessions with everything that they left running.
 
 Each web process looks up once a second whether a run that it follows belongs to such an account by now: a run goes on
-without a browser, it may have been a visitor's when it began, and it may have been submitted at the same moment.
+without a browser, it may have been a visitor's when it began, and it may have been submitted at the same moment. Less
+often it asks the runner for all sessions, because one that is idle belongs to no run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import structlog
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts.disabled_accounts import POLL_INTERVAL_S
@@ -18,9 +22,14 @@ from app.db import Database
 from app.runs.follower import end_run
 from app.runs.follower_pool import FollowerPool
 from app.runs.models import Run
-from runners.wire.client import RunnerClient, RunnerUnavailable
+from app.runs.service import learner_of_owner, session_owner
+from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
+from runners.wire.protocol import SessionState
 
 _BATCH_SIZE = 500
+SESSION_POLL_INTERVAL_S = 5.0
+_MAX_OWNERS = 100
+"""The most owners in one query."""
 
 _log = structlog.get_logger("runs")
 
@@ -38,6 +47,42 @@ async def end_runs_of_disabled_accounts(db: Database, runner: RunnerClient, bus:
                     _log.info("run of a disabled account ended", run=run_id)
             except (SQLAlchemyError, OSError, RunnerUnavailable) as e:
                 log_failure(_log, "the run of a disabled account cannot be ended yet", e)
+
+
+async def end_sessions_of_disabled_accounts(db: Database, runner: RunnerClient, bus: Bus) -> None:
+    """End sessions without a run. Runs until the bus is closed."""
+    with bus.subscribe("sessions of disabled accounts") as subscription:
+        while not bus.closed:
+            await subscription.wait(SESSION_POLL_INTERVAL_S)
+            if bus.closed:
+                break
+            try:
+                await _end_sessions(db, runner)
+            except RunnerError:  # it has no sessions while it is down, and one of an earlier version does not list them
+                continue
+            except (SQLAlchemyError, OSError) as e:
+                log_failure(_log, "the sessions of disabled accounts cannot be ended yet", e)
+
+
+async def _end_sessions(db: Database, runner: RunnerClient) -> None:
+    sessions = [session for session in await runner.owned_sessions() if session.state != SessionState.busy]
+    disabled = await find_disabled_owners(db, sorted({session.owner for session in sessions}))
+    for session in sessions:
+        if session.owner in disabled:
+            with suppress(RequestRefused):  # it has ended by itself
+                await runner.end(session.id)
+            _log.info("session of a disabled account ended", session=session.id)
+
+
+async def find_disabled_owners(db: Database, owners: Sequence[str]) -> set[str]:
+    """Those who have an account that is disabled."""
+    found: set[str] = set()
+    for start in range(0, len(owners), _MAX_OWNERS):
+        some = or_(*(learner_of_owner(Account.learner_id, owner) for owner in owners[start : start + _MAX_OWNERS]))
+        async with db.session() as session:
+            learners = await session.scalars(select(Account.learner_id).where(some, Account.disabled_at.is_not(None)))
+            found |= {session_owner(learner) for learner in learners}
+    return found
 
 
 async def _runs_of_disabled_accounts(db: Database, run_ids: list[str]) -> list[tuple[str, str]]:

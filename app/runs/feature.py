@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from app.feature import Feature
 from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
-from app.runs.disabled_accounts import end_runs_of_disabled_accounts
+from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessions_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import RETENTION_RULES, erase_runs, export_runs, move_runs
@@ -45,16 +45,20 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             RUN_HOOKS.get(app),
         ),
     )
-    watched = DATABASE.get(app), runner, BUS.get(app), dispatcher.followers
-    ending = asyncio.create_task(end_runs_of_disabled_accounts(*watched))
+    watched = DATABASE.get(app), runner, BUS.get(app)
+    ending = {
+        asyncio.create_task(end_runs_of_disabled_accounts(*watched, dispatcher.followers)),
+        asyncio.create_task(end_sessions_of_disabled_accounts(*watched)),
+    }
     try:
         await dispatcher.followers.resume()
         yield
     finally:
-        # It ends by itself unless the start failed. Cancelled in a query, it would leave a thread of SQLite behind.
-        await asyncio.wait({ending}, timeout=_ENDING_S if BUS.get(app).closed else 0)
-        ending.cancel()
-        await asyncio.gather(ending, return_exceptions=True)
+        # They end by themselves unless the start failed. Cancelled in a query, one would leave a SQLite thread behind.
+        await asyncio.wait(ending, timeout=_ENDING_S if BUS.get(app).closed else 0)
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
         await dispatcher.followers.close()
         await runner.close()
 

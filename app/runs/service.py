@@ -8,8 +8,9 @@ import secrets
 import time
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.accounts.merge import resolve_learner_id
 from app.db import advisory_lock, now
@@ -21,6 +22,8 @@ from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, J
 
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 """IDs that every database accepts in a query."""
+_OWNER_LENGTH = 32
+_AFTER_HEXADECIMAL = "g"
 
 
 def session_id(learner: str, lesson: str, machine: Machine) -> str:
@@ -29,9 +32,19 @@ def session_id(learner: str, lesson: str, machine: Machine) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:40]
 
 
+def session_owner(learner: str) -> str:
+    """The learner in requests to the supervisor: the ID is cut, so that the runner never has all of it."""
+    return learner[:_OWNER_LENGTH]
+
+
+def learner_of_owner(column: InstrumentedAttribute[str], owner: str) -> ColumnElement[bool]:
+    """Whether a column has the ID of the learner behind ``owner``, as a range that an index can find."""
+    return and_(column >= owner, column < owner + _AFTER_HEXADECIMAL)
+
+
 def session_spec(learner: str, machine: Machine) -> SessionSpec:
-    """The session to request from the supervisor. The learner's ID is cut, so that the runner never has all of it."""
-    return SessionSpec(owner=learner[:32], topology=machine.topology, keras=machine.keras)
+    """The session to request from the supervisor."""
+    return SessionSpec(owner=session_owner(learner), topology=machine.topology, keras=machine.keras)
 
 
 def run_request(run: Run, judgement: Judgement | None = None) -> RunRequest:

@@ -45,6 +45,8 @@ from runners.wire.protocol import (
     KerasVersion,
     LibraryPatches,
     LimitName,
+    OwnedSession,
+    OwnedSessions,
     ReachedLimit,
     RunAccepted,
     RunRequest,
@@ -191,6 +193,11 @@ class Node:
     def request_session(self, name: str, spec: SessionSpec) -> SessionInfo:
         """Find or create the session. Raises RequestDeclined if it exists with another topology."""
         return self._info(self._ask(name, spec))
+
+    def owned_sessions(self) -> OwnedSessions:
+        """The sessions of learners; those of the judge end by themselves."""
+        theirs = [s for s in self._sessions.values() if not s.over and not _judges(s)]
+        return OwnedSessions(sessions=tuple(OwnedSession(id=s.name, owner=s.spec.owner, state=s.state) for s in theirs))
 
     def session(self, name: str) -> SessionInfo:
         """Look at a session. Raises UnknownSessionOrRun."""

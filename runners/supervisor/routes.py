@@ -87,6 +87,10 @@ async def survey_host(_: Request) -> Response:
 # --- sessions ---------------------------------------------------------------------------------------------------
 
 
+async def list_sessions(request: Request) -> Response:
+    return _json(_node(request).owned_sessions())
+
+
 async def request_session(request: Request) -> Response:
     spec = SessionSpec.model_validate_json(await _body(request))
     return _json(_node(request).request_session(_name(request), spec))
@@ -161,6 +165,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/health", health),
     ("GET", "/host", survey_host),
     ("GET", "/patches", show_patches),
+    ("GET", "/sessions", list_sessions),
     ("PUT", "/sessions/{id}", request_session),
     ("GET", "/sessions/{id}", show_session),
     ("POST", "/sessions/{id}/interrupt", interrupt_session),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Self
@@ -19,6 +19,8 @@ from runners.wire.protocol import (
     HostSurvey,
     InjectedFailure,
     LibraryPatches,
+    OwnedSession,
+    OwnedSessions,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -90,6 +92,10 @@ class RunnerClient:
     async def patches(self) -> LibraryPatches:
         """Fetch the patches to other libraries in sessions. Raises RunnerUnavailable while it is down."""
         return LibraryPatches.model_validate_json(await self._send("GET", "/patches"))
+
+    async def owned_sessions(self) -> Sequence[OwnedSession]:
+        """Fetch all sessions of learners, with their owners."""
+        return OwnedSessions.model_validate_json(await self._send("GET", "/sessions")).sessions
 
     async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Create or find the session. Returns at once; its state may be queued or starting."""

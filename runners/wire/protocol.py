@@ -8,6 +8,7 @@ method    path                             meaning
 ========  ===============================  =========================================================
 GET       /health                          Health
 GET       /host                            HostSurvey
+GET       /sessions                        OwnedSessions; all sessions of learners
 PUT       /sessions/{id}                   SessionSpec -> SessionInfo; requests a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
@@ -241,6 +242,18 @@ class SessionInfo(WireModel):
     """The processes of its cluster, in the order of their lanes; empty if there is no cluster or no kernel yet."""
     real: bool = False
     """Whether its accelerators are real."""
+
+
+class OwnedSession(WireModel):
+    """A session, and the ``owner`` of its ``SessionSpec``."""
+
+    id: str
+    owner: str
+    state: SessionState
+
+
+class OwnedSessions(WireModel):
+    sessions: tuple[OwnedSession, ...]
 
 
 class RunAccepted(WireModel):

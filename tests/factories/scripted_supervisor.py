@@ -27,6 +27,8 @@ from runners.wire.protocol import (
     HostSurvey,
     InjectedFailure,
     LibraryPatches,
+    OwnedSession,
+    OwnedSessions,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -83,6 +85,7 @@ class ScriptedSupervisor:
         self._cut = asyncio.Event()
         self._sessions_changed = asyncio.Condition()
         self._awaited: set[str] = set()
+        self._owners: dict[str, str] = {}
 
     # --- what tests do ---
 
@@ -165,6 +168,7 @@ class ScriptedSupervisor:
                 Route("/health", self._health),
                 Route("/host", self._machine),
                 Route("/patches", self._patches),
+                Route("/sessions", self._list, methods=["GET"]),
                 Route("/sessions/{id}", self._ask, methods=["PUT"]),
                 Route("/sessions/{id}", self._session, methods=["GET"]),
                 Route("/sessions/{id}", self._end, methods=["DELETE"]),
@@ -199,7 +203,16 @@ class ScriptedSupervisor:
         info = SessionInfo(
             id=name, state=self.session_state, topology=spec.topology, keras=spec.keras, position=position
         )
+        self._owners[name] = spec.owner
         return self.sessions.setdefault(name, info)
+
+    async def _list(self, _: Request) -> Response:
+        busy = {run.request.session for run in self.runs.values() if not run.finished}
+        theirs = [
+            OwnedSession(id=name, owner=self._owners[name], state=SessionState.busy if name in busy else info.state)
+            for name, info in self.sessions.items()
+        ]
+        return _json(OwnedSessions(sessions=tuple(theirs)))
 
     async def _session(self, request: Request) -> Response:
         info = self.sessions.get(request.path_params["id"])

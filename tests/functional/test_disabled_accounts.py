@@ -15,6 +15,7 @@ from app.accounts.session_cookie import SESSION_COOKIE
 from app.cli import user
 from app.db import Database
 from app.main import create_app
+from app.runs import disabled_accounts
 from app.settings import Settings
 from tests.factories.accounts import store_account
 from tests.factories.browser_client import press_run
@@ -32,6 +33,28 @@ async def _sign_in(settings: Settings, *browsers: httpx.AsyncClient) -> Account:
     for browser in browsers:
         browser.cookies.set(SESSION_COOKIE, token, domain="127.0.0.1")
     return account
+
+
+async def test_an_idle_session_of_a_disabled_account_ends_and_others_stay(
+    settings: Settings, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setattr(disabled_accounts, "SESSION_POLL_INTERVAL_S", 0.1)
+    supervisor.answer = ["done"]
+    async with serving(create_app(settings)) as browser:
+        account = await _sign_in(settings, browser)
+        await press_run(browser)
+        (session,) = supervisor.sessions
+        browser.cookies.clear()
+        await press_run(browser)
+        (visitors,) = set(supervisor.sessions) - {session}
+
+        result = await asyncio.to_thread(CliRunner().invoke, user.app, ["disable", account.email])
+        assert result.exit_code == 0, result.output
+        async with asyncio.timeout(10):
+            await supervisor.session_ended(session)
+
+        assert set(supervisor.sessions) == {visitors}
 
 
 async def _until_it_ends(response: httpx.Response) -> None:

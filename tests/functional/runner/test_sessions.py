@@ -57,6 +57,15 @@ async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_
     assert (await learner.client.request_session(learner.session, learner.spec)).id == learner.session
 
 
+async def test_all_sessions_are_listed_with_their_owners(client: RunnerClient, learner: SessionClient) -> None:
+    await learner.run("1")
+    mine = [session for session in await client.owned_sessions() if session.id == learner.session]
+    assert [(session.owner, session.state) for session in mine] == [(learner.spec.owner, "idle")]
+
+    await learner.leave()
+    assert learner.session not in [session.id for session in await client.owned_sessions()]
+
+
 async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: SessionClient) -> None:
     await learner.run("x = 1")
     assert (await learner.client.restart(learner.session)).id == learner.session
