@@ -20,6 +20,7 @@ from app.cli.shell_settings import ShellSettings, settings_differences
 from app.health.checks import HealthCheck, check_lessons, check_runner
 from app.lessons.catalog import Catalog
 from app.settings import Settings
+from app.version import described_version
 from runners.wire.client import RunnerError
 from runners.wire.protocol import POSSIBLE_TOPOLOGIES, Health, HostSurvey, LibraryPatches
 
@@ -46,6 +47,7 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
     catalog.reload()
     asked = await _check_runner(settings)
     shown = {
+        "version": described_version(),
         "data": str(settings.data_dir),
         "database": settings.shown_database,
         "lessons": str(settings.lessons_dir),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -47,8 +47,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from app.version import described_version  # other commands do not need it
+
+        typer.echo(f"lockstep {described_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def _about() -> None:
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and the commit."),
+    ] = False,
+) -> None:
     """Learn distributed TensorFlow by running it."""
 
 

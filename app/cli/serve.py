@@ -23,6 +23,7 @@ from app.cli.local_runner import LocalRunner, make_private_directory
 from app.cli.shell_settings import has_runner_settings, shell_settings
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
 from app.settings import Settings, is_public_url
+from app.version import described_version
 from app.web.assets import docs_built
 from runners.wire.client import RunnerClient, RunnerError
 from runners.wire.users import WEB_USER, is_root_of_the_machine
@@ -53,7 +54,7 @@ def serve(
         fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
     address = settings.public_url or _url(host, listener.getsockname()[1])
-    banner = f"Lockstep is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
+    banner = f"Lockstep {described_version()} is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
     untrusted_users = not is_local(listener) or is_public_url(settings.public_url)

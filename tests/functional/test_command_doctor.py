@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from app.settings import Settings
+from app.version import described_version
 from runners.wire.protocol import Health
 from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.course import LESSON
@@ -57,6 +58,8 @@ async def test_the_doctor_asks_the_runner_that_is_there(
     ill = await lockstep("doctor", data_dir=tmp_path, lessons_dir=tmp_path, runner_socket=supervisor.socket)
 
     assert well.status == 0, well.out
+    assert re.search(rf"^ +version +{re.escape(described_version())}$", well.out, re.MULTILINE)
+    assert as_json["settings"]["version"] == described_version()
     assert re.search(r"^ +on +seccomp +on$", well.out, re.MULTILINE)
     assert re.search(r"^ +ok +kernel +Linux 6$", well.out, re.MULTILINE)
     assert (as_json["status"], as_json["safe"]) == (0, True)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from app.version import described_version
+
 HEAVY = {"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "structlog", "uvicorn"}
 """What pages, databases and runners need."""
 REFUSED = """
@@ -22,6 +24,22 @@ except SystemExit as e:
 """
 NOT_XML = "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'."
 NONSENSE = "Invalid settings:\nLOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"
+
+
+def test_the_version_is_printed_without_loading_or_creating_anything(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", REFUSED, "--version"],
+        env=os.environ | {"LOCKSTEP_DATA_DIR": str(tmp_path / "data"), "LOCKSTEP_LOG_FORMAT": "xml"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    said, (status, *loaded) = told.stdout.splitlines()[0], told.stdout.splitlines()[-1].split()
+    assert said == f"lockstep {described_version()}"
+    assert status == "0"
+    assert HEAVY.isdisjoint(loaded)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
