@@ -1,4 +1,7 @@
-"""Migrates a database to this version's schema, with Alembic but without an ini file, on the application's engine."""
+"""Migrates a database to this version's schema, or back to an older one, on the application's engine.
+
+Uses Alembic, without an ini file.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from sqlalchemy import Connection, text
 from app import pre_release
 from app.db import Database
 from app.settings import project_folder
+from app.version import lockstep_version
 
 MIGRATIONS_DIR = project_folder("migrations")
 _ADVISORY_LOCK_KEY = 0x10C_57E9
@@ -20,7 +24,18 @@ _ADVISORY_LOCK_KEY = 0x10C_57E9
 
 
 class UnsupportedRevision(Exception):
-    """This version cannot upgrade the database. ``str()`` says what to do."""
+    """This version cannot migrate the database. ``str()`` says why, and what to do."""
+
+
+class NewerDatabase(UnsupportedRevision):
+    """A newer version has migrated the database to a revision that this one does not know."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"The database is at revision {revision}, from a newer version of Lockstep than this one "
+            f"({lockstep_version()}). Start the newer version, or take the database back with its "
+            f"'lockstep db downgrade {HEAD_REVISION}', or restore a backup from before the upgrade."
+        )
 
 
 def alembic_config() -> Config:
@@ -49,6 +64,48 @@ async def downgrade(db: Database, revision: str) -> None:
     await _run_alembic(db, lambda config: command.downgrade(config, revision))
 
 
+def known_revisions() -> tuple[str, ...]:
+    """Every revision that this version can migrate to, the newest first."""
+    scripts = ScriptDirectory.from_config(alembic_config())
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
+def reverted_migrations(current: str | None, revision: str | None) -> tuple[str, ...]:
+    """The migrations between a database's revision and an earlier one, newest first. None: the one before. Pure.
+
+    Raises:
+        UnsupportedRevision: the database cannot be taken back to that revision.
+    """
+    known = known_revisions()
+    check_revision(current)
+    if current not in known:
+        raise UnsupportedRevision("The database has no tables of this version. Run 'lockstep db upgrade' first.")
+    earlier = known[known.index(current) + 1 :]
+    if not earlier:
+        raise UnsupportedRevision(f"The database is at revision {current}, the first one.")
+    if revision is not None and revision not in earlier:
+        raise UnsupportedRevision(
+            f"The database is at revision {current} and cannot go back to {revision!r}. "
+            f"Choose an earlier revision: {', '.join(earlier)}."
+        )
+    return known[known.index(current) : known.index(revision or earlier[0])]
+
+
+def check_revision(current: str | None) -> None:
+    """Check that this version can migrate a database at that revision. Pure.
+
+    Raises:
+        UnsupportedRevision: it cannot.
+    """
+    if current in pre_release.UNSUPPORTED_REVISIONS:
+        raise UnsupportedRevision(
+            f"The database is at revision {current}, from before the first version. Run 'lockstep db upgrade' of "
+            f"commit {pre_release.LAST_COMMIT}, then of this version."
+        )
+    if current not in {None, pre_release.LAST_REVISION, *known_revisions()}:
+        raise NewerDatabase(str(current))
+
+
 async def current_revision(db: Database) -> str | None:
     """The database's revision; None if it is empty."""
 
@@ -62,21 +119,12 @@ async def current_revision(db: Database) -> str | None:
 def _upgrade(config: Config, revision: str) -> None:
     connection: Connection = config.attributes["connection"]
     current = MigrationContext.configure(connection).get_current_revision()
+    check_revision(current)
     if current == pre_release.LAST_REVISION:
         pre_release.set_tables_aside(connection)
         connection.execute(text("DELETE FROM alembic_version"))
         command.upgrade(config, pre_release.FIRST_REVISION)
         pre_release.copy_rows(connection)
-    elif current in pre_release.UNSUPPORTED_REVISIONS:
-        raise UnsupportedRevision(
-            f"The database is at revision {current}, from before the first version. Run 'lockstep db upgrade' of "
-            f"commit {pre_release.LAST_COMMIT}, then of this version."
-        )
-    elif current not in {None, *(each.revision for each in ScriptDirectory.from_config(config).walk_revisions())}:
-        raise UnsupportedRevision(
-            f"The database is at revision {current} of a newer version. Run that version, or restore a backup "
-            "from before its upgrade."
-        )
     command.upgrade(config, revision)
 
 

@@ -60,4 +60,4 @@ ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 \
     LOCKSTEP_DATA_DIR=/var/lib/lockstep LOCKSTEP_RUNNER_SOCKET=/run/lockstep/supervisor.sock
 USER lockstep
 EXPOSE 8000
-CMD ["lockstep", "serve", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["lockstep", "serve", "--host", "0.0.0.0", "--port", "8000", "--wait-for-database"]

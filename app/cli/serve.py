@@ -42,9 +42,19 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Number of web processes. They share one runner.")] = 1,
+    wait_for_database: Annotated[
+        bool,
+        typer.Option(
+            "--wait-for-database",
+            help="While the database does not respond or belongs to a newer version, say so and wait, instead of "
+            "ending. For containers that are restarted when they end.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the site, and start a runner unless LOCKSTEP_RUNNER_SOCKET names one."""
     settings = read_settings()
+    if wait_for_database and settings.runner_socket is None:
+        fail("--wait-for-database requires LOCKSTEP_RUNNER_SOCKET.", USAGE_ERROR)
     if settings.runner_socket is None and has_runner_settings(os.environ) and (refused := shell_settings().refused):
         fail("\n".join(refused), USAGE_ERROR)
     os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
@@ -63,7 +73,7 @@ def serve(
             asyncio.run(_require_untrusted_mode(settings.runner_socket))
         if is_root_of_the_machine():
             print_message(_ROOT_WARNING)
-        upgrade_database(settings)
+        upgrade_database(settings, wait=wait_for_database)
         call_when_ready(listener, lambda: print_message(banner))
         status = serve_web(listener, workers)
     else:

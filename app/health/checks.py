@@ -13,7 +13,7 @@ from app.database_health import classify_database_error, first_line
 from app.db import Database
 from app.errors import DatabaseUnavailable
 from app.lessons.catalog import Catalog
-from app.migrate import HEAD_REVISION, current_revision
+from app.migrate import HEAD_REVISION, UnsupportedRevision, check_revision, current_revision
 from runners.wire.client import RunnerClient, RunnerError
 
 CHECK_TIMEOUT_S = 3.0
@@ -72,6 +72,10 @@ async def check_database(db: Database) -> HealthCheck:
         return HealthCheck("database", False, f"not responding: {first_line(e)}", reason=reason)
     if problem is not None:
         return HealthCheck("database", False, f"writing fails: {db.health.reason}", reason=problem.code)
+    try:
+        check_revision(revision)
+    except UnsupportedRevision as e:
+        return HealthCheck("database", False, str(e))
     if revision != HEAD_REVISION:
         return HealthCheck(
             "database",
