@@ -67,7 +67,7 @@ _PIECES = {
 _WHOLE = (PAGE, _PIECES["outline"], "/plain", "/jinja")
 """Not asked for by htmx."""
 _OPENING = ("page", "header", "outline", "menu", "bell")
-_GOALS = {"page, anyone": 4_000, "page, signed in": 900, "opening, signed in": 900}
+_GOALS = {"page, anyone": 4_000, "page, signed in": 900, "comments, signed in": 400, "opening, signed in": 900}
 
 peers = FastAPI()
 _bare = Environment(autoescape=True).from_string(

@@ -6,7 +6,7 @@ is shown again with the text and the error, status 422 (429 if the author must w
 Contexts of the templates:
 
 ``comments/comments.html``
-    ``lesson``, ``cell`` (Cell or None), ``threads`` (ThreadView), ``before``, ``form``, ``counts``, ``account``.
+    ``lesson``, ``cell`` (Cell or None), ``threads_html``, ``form``, ``count``, ``cells``, ``account``.
 ``comments/thread.html``
     ``lesson``, ``cell``, ``thread``, ``account``, ``target``: the ID of the requested comment.
 ``comments/form.html``
@@ -15,9 +15,11 @@ Contexts of the templates:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
+from markupsafe import Markup
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,9 +37,11 @@ from app.comments.responses import (
     redirect_to_comment,
     removed_thread_response,
 )
-from app.comments.views import thread_views
+from app.comments.thread_list import ThreadLists, ThreadListsDep
+from app.comments.views import ThreadView, thread_views
 from app.db import Database
 from app.errors import InvalidInput, LockstepError, TooManyRequests
+from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH
@@ -48,7 +52,16 @@ from app.web.dependencies import DatabaseDep, SettingsDep
 from app.web.forms import FormFields, count_field, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
-from app.web.rendering import render_page_or_fragment, render_private_page
+from app.web.rendering import (
+    frame_response,
+    is_htmx_request,
+    render_fragment,
+    render_frame,
+    render_page_or_fragment,
+    render_part,
+    render_private_page,
+    slot_mark,
+)
 
 
 async def _hide_draft_comments(
@@ -80,11 +93,15 @@ async def show_comments(
     catalog: CatalogDep,
     account: OptionalAccount,
     db: DatabaseDep,
+    lists: ThreadListsDep,
     cell: CellName = "",
     before: BeforeCursor = None,
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return await _comments_response(request, db, lesson, _find_cell(lesson, cell), account, before)
+    where = _find_cell(lesson, cell)
+    if before is not None:
+        return await _older_comments_response(request, db, lesson, where, account, before)
+    return await _comments_response(request, db, lists, catalog, lesson, where, account)
 
 
 @router.post(f"{LESSON_PATH}/comments", name="create_comment", tags=[Access.account])
@@ -277,29 +294,63 @@ async def suggest_handles(
 
 
 async def _comments_response(
-    request: Request, db: Database, lesson: Lesson, cell: Cell | None, account: Account | None, before: str | None
+    request: Request,
+    db: Database,
+    lists: ThreadLists,
+    catalog: CatalogView,
+    lesson: Lesson,
+    cell: Cell | None,
+    account: Account | None,
 ) -> Response:
-    viewer = Viewer.of(account)
-    name = cell.name if cell else ""
+    name, place = cell.name if cell else "", {"lesson": lesson, "cell": cell}
+
+    def render(threads: Sequence[ThreadView], before: str | None) -> str:
+        return render_part(request, "comments/_threads.html", **place, threads=threads, before=before)
+
+    async with db.session() as session:
+        part, counts = await lists.load(session, Viewer.of(account), lesson.key, name, render)
+    facts = place | _count_context(lesson, name, counts) | {"account": account}
+    key = new_idempotency_key()
+    if is_htmx_request(request):
+        form = CommentForm(lesson.key, name, key=slot_mark("key"))
+        frame = lists.frame(
+            (catalog.digest, lesson.key, name, frozenset(counts.items()), account and account.handle),
+            lambda: render_frame(request, "comments/_comments.html", ["threads_html"], form=form, **facts),
+        )
+        return frame_response(request, frame, key=key.encode(), threads_html=part)
+    facts["form"] = CommentForm(lesson.key, name, key=key)
+    threads = Markup(part.body.decode())  # noqa: S704 - render() made it
+    return render_private_page(request, "comments/comments.html", threads_html=threads, **facts)
+
+
+async def _older_comments_response(
+    request: Request, db: Database, lesson: Lesson, cell: Cell | None, account: Account | None, before: str
+) -> Response:
+    """The threads before a cursor: what is appended to the list, or a page."""
+    viewer, name = Viewer.of(account), cell.name if cell else ""
     async with db.session() as session:
         threads, next_before = await queries.list_threads(session, viewer, lesson.key, name, before)
         views = await thread_views(session, viewer, threads)
         facts = await _location_context(session, lesson, name)
-    facts |= {
-        "threads": views,
-        "before": next_before,
-        "account": account,
-        "form": CommentForm(lesson.key, name, key=new_idempotency_key()),
-    }
-    more = "comments/_threads.html" if before else "comments/_comments.html"
-    return render_page_or_fragment(request, more, "comments/comments.html", **facts)
+    facts |= {"threads": views, "before": next_before}
+    if is_htmx_request(request):
+        return render_fragment(request, "comments/_threads.html", **facts)
+    html = Markup(render_part(request, "comments/_threads.html", **facts))  # noqa: S704 - Jinja made it
+    form = CommentForm(lesson.key, name, key=new_idempotency_key())
+    return render_private_page(
+        request, "comments/comments.html", threads_html=html, account=account, form=form, **facts
+    )
 
 
 async def _location_context(session: AsyncSession, lesson: Lesson | None, name: str) -> dict[str, Any]:
     """The lesson and cell, the number of comments there, and the lesson's cells that have comments."""
     counts = await queries.count_by_cell(session, lesson.key) if lesson else {}
+    return {"lesson": lesson, "cell": lesson and lesson.cell(name), **_count_context(lesson, name, counts)}
+
+
+def _count_context(lesson: Lesson | None, name: str, counts: Mapping[str, int]) -> dict[str, Any]:
     cells = [(found, counts[found.name]) for found in lesson.cells if found.name in counts] if lesson else []
-    return {"lesson": lesson, "cell": lesson and lesson.cell(name), "cells": cells, "count": counts.get(name, 0)}
+    return {"cells": cells, "count": counts.get(name, 0)}
 
 
 def _find_cell(lesson: Lesson, name: str) -> Cell | None:

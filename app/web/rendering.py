@@ -13,7 +13,9 @@ its other languages), ``navigation`` (``label, url, current``) and ``documented`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +30,7 @@ from app.errors import LockstepError
 from app.web.access import is_public
 from app.web.assets import Assets, docs_built
 from app.web.dependencies import SETTINGS, AppKey
+from app.web.gzip_parts import Frame, KeptPart, html_response
 from app.web.languages import language_alternates
 from app.web.page_cache import PageCache
 from app.web.security_headers import NO_STORE
@@ -35,6 +38,9 @@ from app.web.topology_icon import topology_icon
 from app.web.user_text import escape_bidi_controls
 
 _APP_ROOT = Path(__file__).parents[1]
+_MARK = secrets.token_hex(16)
+"""Encloses the name of a slot. Nobody can write it: it is new in each process."""
+_SLOT = re.compile(f"{_MARK}-(.+?)-{_MARK}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,28 @@ def render_fragment(request: Request, template: str, http_status: int = 200, /, 
     """Render a fragment for htmx, which browsers do not cache."""
     headers = {**NO_STORE, "vary": "hx-request"}
     return HTMLResponse(_render_template(request, template, context), http_status, headers)
+
+
+def render_part(request: Request, template: str, /, **context: Any) -> str:
+    """Render a part of a page, as HTML."""
+    return _render_template(request, template, context)
+
+
+def render_frame(request: Request, template: str, slots: Collection[str], /, **context: Any) -> Frame:
+    """Render a fragment with slots: names of the context that each response fills with HTML of its own."""
+    html = _render_template(request, template, {**context, **{name: slot_mark(name) for name in slots}})
+    parts = _SLOT.split(html)
+    return Frame(tuple(part if number % 2 else KeptPart(part.encode()) for number, part in enumerate(parts)))
+
+
+def slot_mark(name: str) -> str:
+    """What stands for a slot while a frame is rendered."""
+    return f"{_MARK}-{name}-{_MARK}"
+
+
+def frame_response(request: Request, frame: Frame, **slots: bytes | KeptPart) -> Response:
+    """A fragment for htmx: a frame with its slots filled."""
+    return html_response(frame.filled(**slots), request.headers, {**NO_STORE, "vary": "hx-request"})
 
 
 def render_private_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.comments import markdown, queries
+from app.comments.list_facts import load_facts
 from app.comments.models import Comment
 from app.comments.permissions import Viewer
 from app.db import Database, now
@@ -88,6 +89,30 @@ async def test_no_list_reads_more_than_it_shows(crowd: Database) -> None:
             rows = await connection.exec_driver_sql(explain + statement, parameters)
             plan = "\n".join(str(row[-1]) for row in rows)
             assert not _SPOILT.search(plan), f"{statement}\n{plan}"
+
+
+async def test_the_facts_of_a_list_are_read_from_indexes(crowd: Database) -> None:
+    asked: list[tuple[str, Any]] = []
+    engine = crowd.engine.sync_engine
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    async with crowd.session() as session:
+        await session.connection()
+        event.listen(engine, "before_cursor_execute", note)
+        for viewer in (NOBODY, Viewer("learner", False), TEACHER):
+            facts = await load_facts(session, viewer, "c/3", "")
+            assert len(facts.comments) == queries.THREADS_PER_PAGE + 1
+    event.remove(engine, "before_cursor_execute", note)
+
+    assert len(asked) == 3
+    explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
+    async with crowd.engine.connect() as connection:
+        for statement, parameters in asked:
+            rows = await connection.exec_driver_sql(explain + statement, parameters)
+            plan = "\n".join(str(row[-1]) for row in rows)
+            assert not re.search(r"SCAN comment|USE TEMP B-TREE|Seq Scan on comments\b|Sort", plan), plan
 
 
 async def test_pages_follow_each_other_without_gap_or_repetition(people: Commenters) -> None:
