@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute
 
 from app.accounts.cleanup import CleanupTask
 from app.accounts.merge import Merger
+from app.accounts.page_pieces import PagePiece
 from app.accounts.personal_data import Eraser, Exporter
 from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
@@ -56,6 +57,8 @@ class Feature:
     """Links in the top bar."""
     draft_policy: Callable[[Request], Awaitable[bool]] | None = None
     """Tells whether a request may see drafts of lessons. Exactly one feature has it."""
+    page_pieces: Callable[[FastAPI], Sequence[PagePiece]] = lambda _app: ()
+    """What every page shows of its viewer. A piece can contain those of earlier features."""
     error_context: Callable[[Request, LockstepError], Mapping[str, Any]] = lambda _request, _error: {}
     """Values for the template of error pages."""
 

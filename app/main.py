@@ -37,6 +37,8 @@ from app.mail.feature import FEATURE as MAIL
 from app.notifications.feature import FEATURE as NOTIFICATIONS
 from app.notifications.views import DESCRIBERS
 from app.observability import RequestLogMiddleware, configure_logging
+from app.pieces.composer import PIECE_COMPOSER, PieceComposer
+from app.pieces.feature import FEATURE as PIECES
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
@@ -54,11 +56,13 @@ from app.web.http_protocol import STALL_TIMEOUT_KEY
 from app.web.http_semantics import HttpSemantics
 from app.web.languages import LanguageMiddleware
 from app.web.page_cache import MAX_CACHED_PAGES, PageCache, PageCacheMiddleware
+from app.web.part_cache import part_cache_bytes
 from app.web.rendering import PAGE_SHELL, NavItem, PageShell
 from app.web.security_headers import SecurityHeaders
 from app.web.shutdown import exit_with_parent, on_shutdown
 
 FEATURES = (
+    PIECES,
     LESSONS,
     RUNS,
     MAIL,
@@ -116,6 +120,8 @@ def _collect(app: FastAPI) -> None:
     DRAFT_POLICY.set(app, policy)
     RETENTION_RULES.set(app, [rule for feature in FEATURES for rule in feature.retention_rules])
     CLEANUP_TASKS.set(app, [task for feature in FEATURES for task in feature.cleanup_tasks(app)])
+    pieces = [piece for feature in FEATURES for piece in feature.page_pieces(app)]
+    PIECE_COMPOSER.set(app, PieceComposer(pieces, part_cache_bytes(SETTINGS.get(app))))
     RUN_HOOKS.set(app, [hook for feature in FEATURES for hook in feature.run_hooks(app)])
     DESCRIBERS.set(app, {kind: say for feature in FEATURES for kind, say in feature.describers(app).items()})
 

@@ -16,6 +16,7 @@ from app.accounts.emails import should_send
 from app.accounts.identity_provider_routes import callback_router
 from app.accounts.identity_provider_routes import router as identity_provider_router
 from app.accounts.identity_providers import IDENTITY_PROVIDERS, make_identity_providers
+from app.accounts.menu_piece import MENU_PIECE
 from app.accounts.passkey_routes import router as passkey_router
 from app.accounts.passwords import PASSWORD_HASHER, AsyncPasswordHasher
 from app.accounts.personal_data import export_account
@@ -61,6 +62,7 @@ FEATURE = Feature(
     ),
     draft_policy=is_instructor,
     exception_handlers={LoginRequired: answer_login_required, SecondFactorRequired: answer_second_factor_required},
+    page_pieces=lambda _app: (MENU_PIECE,),
     setup=setup,
     lifespan=lifespan,
     cleanup_tasks=lambda app: (VisitorRetention(RETENTION_RULES.get(app), SETTINGS.get(app).visitor_retention),),

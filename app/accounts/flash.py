@@ -63,6 +63,11 @@ def add(cookies: Cookies, what: str, **counts: int) -> None:
     cookies.set(_COOKIE_NAME, words, _MAX_AGE_S)
 
 
+def is_waiting(cookies: Cookies) -> bool:
+    """Whether there are messages for the current page."""
+    return bool(cookies.get(_COOKIE_NAME))
+
+
 def pop(cookies: Cookies) -> list[str]:
     """The messages for the current page; they are then deleted."""
     cookie = cookies.get(_COOKIE_NAME)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from starlette.background import BackgroundTask
@@ -23,6 +23,7 @@ from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.impersonation import NAME_MISLEADS, name_misleads
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, find_invitation, use_invitation
 from app.accounts.login import AccountDisabled, Login, log_in, log_out, set_login_cookies
+from app.accounts.menu_piece import menu_context
 from app.accounts.merge import MergersDep
 from app.accounts.models import Account, Role
 from app.accounts.passkeys import localhost_url, site_relying_party
@@ -167,19 +168,8 @@ async def submit_sign_up(
 
 @router.get("/account-menu", name="account_menu", tags=[Access.learner])
 async def account_menu(request: Request, lang: str, account: OptionalAccount, cookies: CookiesDep) -> HTMLResponse:
-    back = _return_path(request.headers.get("hx-current-url", "")[:2000])
-    return render_fragment(request, "accounts/menu.html", account=account, next=back, flash_messages=flash.pop(cookies))
-
-
-def _return_path(address: str) -> str:
-    """The path to return to after signing in; empty if the URL is an account page or not on this site. Pure."""
-    try:
-        url = urlsplit(address)
-    except ValueError:
-        return ""
-    if url.path.split("/")[2:3] in (["sign-in"], ["sign-up"], ["password-reset"], ["email-link"]):
-        return ""
-    return local_path(f"{url.path}?{url.query}" if url.query else url.path) or ""
+    context = menu_context(account, cookies, request.headers.get("hx-current-url", ""))
+    return render_fragment(request, "accounts/menu.html", **context, bell=None)
 
 
 class InvalidCredentials(LockstepError):

@@ -335,7 +335,7 @@ async def _older_comments_response(
     facts |= {"threads": views, "before": next_before}
     if is_htmx_request(request):
         return render_fragment(request, "comments/_threads.html", **facts)
-    html = Markup(render_part(request, "comments/_threads.html", **facts))  # noqa: S704 - Jinja made it
+    html = render_part(request, "comments/_threads.html", **facts)
     form = CommentForm(lesson.key, name, key=new_idempotency_key())
     return render_private_page(
         request, "comments/comments.html", threads_html=html, account=account, form=form, **facts

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from app.accounts.signing import UNSUBSCRIBE_SECRET, load_secrets
 from app.feature import Feature
 from app.notifications.mailer import NotificationMailer
+from app.notifications.page_piece import BELL_PIECE
 from app.notifications.routes import CSRF_EXEMPT_PATHS, router
 from app.notifications.service import delete_expired, export_notifications
 from app.notifications.unread_stream import UNREAD_COUNT_STREAMS, UnreadCountStreams
@@ -41,6 +42,7 @@ FEATURE = Feature(
     name="notifications",
     routers=(router,),
     csrf_exempt_paths=(CSRF_EXEMPT_PATHS,),
+    page_pieces=lambda _app: (BELL_PIECE,),
     lifespan=lifespan,
     cleanup_tasks=lambda _app: (delete_expired,),
     exporters={"notifications": export_notifications},

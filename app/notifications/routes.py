@@ -23,6 +23,7 @@ from app.errors import HttpStatusError, InvalidInput, NotFound
 from app.i18n import N_
 from app.notifications import service
 from app.notifications.models import EMAILED_KINDS, NotificationKind
+from app.notifications.page_piece import bell_context
 from app.notifications.unread_stream import UnreadCountStreamsDep
 from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens, UnsubscribeTokensDep
 from app.notifications.views import DescribersDep, build_views
@@ -50,9 +51,7 @@ async def bell(request: Request, lang: str, account: OptionalAccount, db: Databa
     if account is not None:
         async with db.session() as session:
             unread = await service.unread_count(session, account.id)
-    more = unread >= service.MAX_COUNTED
-    shown = service.MAX_COUNTED - 1 if more else unread
-    return render_fragment(request, "notifications/bell.html", account=account, unread=shown, more=more)
+    return render_fragment(request, "notifications/bell.html", **bell_context(account, unread))
 
 
 @router.get("/notifications/stream", name="notifications_stream", tags=[Access.learner])

@@ -14,6 +14,7 @@ from sqlalchemy import String, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, EmailFrequency
+from app.accounts.page_pieces import ACCOUNT_ID
 from app.bus import publish_on_commit
 from app.db import delete_batch, dialect_insert, now, sortable_id, stream_scalars
 from app.notifications.models import EmailOptOut, Notification, NotificationKind
@@ -30,6 +31,17 @@ _UNREAD = select(Notification.id).where(
     Notification.account_id == bindparam("account", type_=String), Notification.read_at.is_(None)
 )
 _COUNT = select(func.count()).select_from(_UNREAD.limit(MAX_COUNTED).subquery())  # built once: every page runs it
+UNREAD_FACT = (
+    select(func.count())
+    .select_from(
+        select(Notification.id)
+        .where(Notification.account_id == ACCOUNT_ID, Notification.read_at.is_(None))
+        .limit(MAX_COUNTED)
+        .subquery()
+    )
+    .scalar_subquery()
+)
+"""The unread count, among the facts of a page's pieces."""
 _EXPORTED_FIELDS = ("kind", "subject", "created_at", "read_at", "emailed_at")
 
 

@@ -9,6 +9,7 @@ from app.lessons.dependencies import CATALOG
 from app.notifications.models import NotificationKind
 from app.progress.achievement_catalog import ACHIEVEMENTS, AchievementCatalog
 from app.progress.notification_content import AchievementDescriber
+from app.progress.page_piece import progress_piece
 from app.progress.page_routes import router as page_router
 from app.progress.personal_data import RETENTION_RULES, erase_progress, export_progress
 from app.progress.routes import localized_router, router
@@ -26,6 +27,7 @@ FEATURE = Feature(
     name="progress",
     routers=(localized_router, page_router, router),
     setup=setup,
+    page_pieces=lambda app: (progress_piece(PROGRESS.get(app)),),
     exporters={"progress": export_progress},
     erasers=(erase_progress,),
     mergers=lambda app: (PROGRESS.get(app).ledger.merge,),

@@ -13,13 +13,13 @@ from starlette.responses import HTMLResponse
 from app import i18n
 from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
 from app.accounts.service import LearnerNotFound, find_by_handle
-from app.accounts.tokens import learner_marker
 from app.lessons.dependencies import CatalogDep
 from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
 from app.progress.activity_calendar import WEEKS, calendar_weeks
 from app.progress.history import find_cells_run, find_done_tasks, load_active_days, load_history
 from app.progress.levels import level_steps
+from app.progress.page_piece import header_context
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
 from app.web.access import Access
@@ -52,14 +52,9 @@ async def show_header(
         course = ""
     async with db.session() as session:
         figures = await progress.summary.header(session, learner, course or None)
-    return render_fragment(
-        request,
-        "progress/header.html",
-        header=figures,
-        share=page_views.level_percent(figures.level),
-        who=learner_marker(learner),
-        account=account,
-    )
+        states = await progress.summary.outline(session, learner, course) if course else ()
+    context = header_context(figures, learner, account, course, states)
+    return render_fragment(request, "progress/header.html", **context)
 
 
 @router.get("/progress/awards", name="progress_awards", tags=[Access.learner])

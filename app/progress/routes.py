@@ -11,9 +11,10 @@ from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
 from app.lessons.dependencies import CatalogDep
+from app.progress.page_piece import dump_states
 from app.progress.reading_progress import ReadingReport
 from app.progress.service import ProgressServiceDep
-from app.progress.summary import LessonState, ProgressNews
+from app.progress.summary import ProgressNews
 from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
@@ -23,7 +24,6 @@ router = APIRouter(tags=[Access.learner])
 localized_router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _NEWS_ADAPTER = TypeAdapter(ProgressNews)
-_STATES_ADAPTER = TypeAdapter(list[LessonState])
 
 
 @router.post("/progress/reading", name="progress_reading")
@@ -70,7 +70,7 @@ async def show_outline(
         return _no_store_json({"lessons": []})
     async with db.session() as session:
         states = await progress.summary.outline(session, learner, course)
-    return _no_store_json({"lessons": _STATES_ADAPTER.dump_python(states, mode="json")})
+    return _no_store_json({"lessons": dump_states(states)})
 
 
 def _no_store_json(content: Any) -> Response:

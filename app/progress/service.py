@@ -37,6 +37,7 @@ class ProgressService:
         self._catalog = catalog
         self._rulebook = rulebook
         self._terms: tuple[object, Requirements] | None = None
+        self._edition = 0
         self.ledger = Ledger(self.terms)
         self.summary = ProgressSummary(catalog, self.terms)
 
@@ -45,7 +46,14 @@ class ProgressService:
         edition = (self._catalog.digest, self._rulebook.rules)
         if self._terms is None or self._terms[0] != edition:
             self._terms = edition, collect_requirements(self._catalog, self._rulebook)
+            self._edition += 1
         return self._terms[1]
+
+    @property
+    def edition(self) -> int:
+        """Changes, in this process, with the lessons and achievements."""
+        self.terms()
+        return self._edition
 
     def counts(self, lesson: str) -> bool:
         """Whether a lesson earns XP; drafts do not."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -81,9 +82,14 @@ def render_fragment(request: Request, template: str, http_status: int = 200, /, 
     return HTMLResponse(_render_template(request, template, context), http_status, headers)
 
 
-def render_part(request: Request, template: str, /, **context: Any) -> str:
+def render_part(request: Request, template: str, /, **context: Any) -> Markup:
     """Render a part of a page, as HTML."""
-    return _render_template(request, template, context)
+    return Markup(_render_template(request, template, context))  # noqa: S704 - Jinja escapes what needs it
+
+
+def parts_response(request: Request, parts: Sequence[bytes | KeptPart]) -> Response:
+    """A fragment for htmx that consists of these parts."""
+    return html_response(parts, request.headers, {**NO_STORE, "vary": "hx-request"})
 
 
 def render_frame(request: Request, template: str, slots: Collection[str], /, **context: Any) -> Frame:
@@ -100,7 +106,7 @@ def slot_mark(name: str) -> str:
 
 def frame_response(request: Request, frame: Frame, **slots: bytes | KeptPart) -> Response:
     """A fragment for htmx: a frame with its slots filled."""
-    return html_response(frame.filled(**slots), request.headers, {**NO_STORE, "vary": "hx-request"})
+    return parts_response(request, frame.filled(**slots))
 
 
 def render_private_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:

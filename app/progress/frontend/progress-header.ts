@@ -202,7 +202,12 @@ class ProgressHeader {
     if (!this.who || !links.length) return;
     const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
     const stages = new Map<string, LessonState>();
+    const given = this.place.querySelector<HTMLElement>("[data-stages]")?.dataset;
     for (const course of courses) {
+      if (given?.stages && given.course === course) {
+        for (const state of JSON.parse(given.stages) as LessonState[]) stages.set(`${course}/${state.slug}`, state);
+        continue;
+      }
       const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(
         () => null,
       );

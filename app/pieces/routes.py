@@ -1,0 +1,45 @@
+"""The pieces of a page: one request when it is opened. Later, each piece that changes is requested by itself."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
+from app.accounts.page_pieces import PageViewer
+from app.pieces.composer import PieceComposerDep
+from app.web.access import Access
+from app.web.cookies import CookiesDep
+from app.web.dependencies import DatabaseDep
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import parts_response, render_part
+
+router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
+
+
+@router.get("/pieces", name="page_pieces")
+async def page_pieces(
+    request: Request,
+    lang: str,
+    learner: OptionalLearnerId,
+    account: OptionalAccount,
+    composer: PieceComposerDep,
+    cookies: CookiesDep,
+    db: DatabaseDep,
+    course: Annotated[str, Query(max_length=80)] = "",
+) -> Response:
+    viewer = PageViewer(
+        learner_id=learner,
+        account=account,
+        course=course,
+        page_url=request.headers.get("hx-current-url", ""),
+        cookies=cookies,
+        render=partial(render_part, request),
+    )
+    async with db.session() as session:
+        pieces = await composer.compose(session, viewer)
+    return parts_response(request, [pieces])
