@@ -238,7 +238,7 @@ def _postgresql_engine(url: str, connections: int, wait_s: float, statement_s: f
         try:
             return dialect.connect(*args, **options)
         except OSError as e:  # asyncpg raises network errors unchanged, including timeouts
-            raise dialect.loaded_dbapi.OperationalError(f"no connection: {e or type(e).__name__}") from e
+            raise dialect.loaded_dbapi.OperationalError(f"no connection: {str(e) or type(e).__name__}") from e
 
     @event.listens_for(engine.sync_engine, "handle_error", retval=True)
     def _translate(context: ExceptionContext) -> BaseException | None:

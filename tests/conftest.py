@@ -62,12 +62,20 @@ def _nothing_from_outside() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _process_as_before() -> Iterator[None]:
-    """Reset what a command in this process sets: the umask, and logging to a standard error that is closed after it."""
+    """Reset what a command or a kernel in this process sets: the environment, the umask, and logging.
+
+    Logs would go to a standard error that is closed after the test, and a kernel asks every program for colors.
+    """
     config, root = structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    umask = os.umask(0o022)
+    environment, umask = os.environ.copy(), os.umask(0o022)
     yield
     os.umask(umask)
+    for name in (environment.keys() | os.environ.keys()) - {"PYTEST_CURRENT_TEST"}:
+        if name not in environment:
+            del os.environ[name]
+        elif os.environ.get(name) != environment[name]:
+            os.environ[name] = environment[name]
     structlog.configure(**config)
     root.handlers[:] = handlers
     root.setLevel(level)

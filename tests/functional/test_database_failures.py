@@ -6,13 +6,14 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from app import migrate
 from app.db import Database
@@ -35,7 +36,24 @@ async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
     small = {"database_url": database.url, "database_connections": CONNECTIONS, "database_wait_timeout_s": 0.2}
     app = create_app(settings.model_copy(update=small))
     async with app.router.lifespan_context(app):
+        await open_connections(app.state.db)
         yield app
+
+
+async def open_connections(db: Database) -> None:
+    """Open all connections: on a busy machine, that can take longer than a request here may wait."""
+    opened = asyncio.Barrier(CONNECTIONS)
+
+    async def open_one() -> None:
+        while True:
+            with suppress(OperationalError):
+                async with db.session() as session:
+                    await session.execute(text("SELECT 1"))
+                    await opened.wait()
+                    return
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(open_one() for _ in range(CONNECTIONS)))
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "too many requests"), ("ko", "요청"), ("zh", "请求")])
