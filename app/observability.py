@@ -20,7 +20,6 @@ from app.security_log import request_from
 from app.settings import Settings
 
 _HEADER = b"x-request-id"
-_VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}")
 _EMAILED_PATH = re.compile(r"(/(?:email-link|unsubscribe)/).+", re.IGNORECASE | re.DOTALL)
 """Links in emails. Whatever follows the prefix may be a token that was damaged on its way and works once mended."""
 _PATH_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
@@ -77,7 +76,7 @@ def configure_logging(settings: Settings) -> None:
 
 
 class RequestLogMiddleware:
-    """Gives each request an ID, read from and returned as X-Request-ID, and logs its result."""
+    """Gives each request an ID of its own, returned as X-Request-ID, and logs its result."""
 
     def __init__(self, app: ASGIApp, *, network_of: Callable[[str], str | None]) -> None:
         """``network_of`` gives the network of an address, for the security log."""
@@ -88,9 +87,8 @@ class RequestLogMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = next((value for name, value in scope["headers"] if name == _HEADER), b"")
-        mark = given if _VALID_REQUEST_ID.fullmatch(given) else secrets.token_hex(8).encode()
-        token = _request_id.set(mark.decode())
+        mark = secrets.token_hex(8)
+        token = _request_id.set(mark)
         begin = time.perf_counter()
         status = 0
 
@@ -98,10 +96,10 @@ class RequestLogMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message.setdefault("headers", []).append((_HEADER, mark))
+                message.setdefault("headers", []).append((_HEADER, mark.encode()))
             await send(message)
 
-        structlog.contextvars.bind_contextvars(request_id=mark.decode())
+        structlog.contextvars.bind_contextvars(request_id=mark)
         try:
             with request_from(self._network_of(scope["client"][0]) if scope.get("client") else None):
                 await self._app(scope, receive, send_marked)

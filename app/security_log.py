@@ -28,6 +28,7 @@ class SecurityEvent(StrEnum):
     throttled = "throttled"
     role_refused = "role_refused"
     cross_site_refused = "cross_site_refused"
+    input_refused = "input_refused"
     account_created = "account_created"
     password_changed = "password_changed"  # noqa: S105 - an event
     email_change_requested = "email_change_requested"

@@ -170,6 +170,10 @@ async def change_email(
 @router.post("/security/sessions", name="end_auth_sessions")
 async def revoke_auth_sessions(request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep) -> Response:
     form = await read_form(request)
+    try:
+        await reauthenticate(request, signed_in, form, "sign_ins_password")
+    except (InvalidFields, TooManyAttempts) as e:
+        return await _security_page(request, signed_in, e)
     async with db.writing() as session:
         if form.get("which") == "others":
             await revoke_all_auth_sessions(session, signed_in.account, but=signed_in.auth_session.token_hash)

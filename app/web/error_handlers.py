@@ -18,8 +18,12 @@ from app import i18n
 from app.database_health import classify_database_error, log_failure
 from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied, UnsupportedMediaType
 from app.observability import redact_path, request_id
+from app.security_log import SecurityEvent, record
 from app.web.rendering import PAGE_SHELL, render_page
 from app.web.security_headers import NO_STORE
+
+_REFUSED_INPUT = (400, 413, 415, 422, 431)
+"""No page of ours sends what is answered with these; a form with a mistake in it is shown again."""
 
 _log = structlog.get_logger("errors")
 
@@ -61,6 +65,8 @@ def error_response(request: Request, error: Exception) -> Response:
     """The error in the format that the client accepts."""
     problem = as_lockstep_error(error)
     theirs = error.headers if isinstance(error, HTTPException) else None
+    if problem.status in _REFUSED_INPUT:
+        record(SecurityEvent.input_refused, reason=problem.code)
     headers = {name.lower(): value for name, value in (theirs or {}).items()} | problem.headers | NO_STORE
     if problem.status == 405:
         headers["allow"] = ", ".join(sorted(_allowed_methods(request)))

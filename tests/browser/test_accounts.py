@@ -77,6 +77,23 @@ async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Visito
     await expect(page.get_by_role("heading", name="Where you are signed in")).to_be_visible()
 
 
+async def test_another_browser_is_signed_out_with_the_password(hall: VisitorFactory) -> None:
+    visitor, elsewhere = await hall.admit(), await hall.admit()
+    account = await store_account_with_password(visitor.site)
+    pages = [await each.page() for each in (visitor, elsewhere)]
+    for each, page in zip((visitor, elsewhere), pages, strict=True):
+        await sign_in(page, each.site, account)
+    page, other = pages
+    await page.goto(visitor.site.url("/en/settings/security"))
+    await page.locator("#field-sign_ins_password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign out there").click()
+
+    await expect(page.locator(".account-notice, .account-flash")).to_contain_text("That browser was signed out.")
+    await expect(page.get_by_role("button", name="Sign out everywhere else")).to_have_count(0)
+    await other.goto(elsewhere.site.url("/en/settings/security"))
+    await other.wait_for_url(re.compile("sign-in"))
+
+
 async def test_a_double_click_sends_a_form_once(hall: VisitorFactory) -> None:
     """If the form is sent twice, the second request has the replaced password, and nobody sees the first response."""
     visitor = await hall.admit()

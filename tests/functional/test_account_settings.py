@@ -168,9 +168,14 @@ async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
         assert (await ada.get("/en/settings/security")).text.count("192.0.2.1") == 3
         async with app.state.db.session() as session:
             ids = (await session.scalars(select(AuthSession.public_id).order_by(AuthSession.last_seen_at))).all()
-        await ada.post("/en/settings/security/sessions", data={"which": ids[1]})
+        for wrong in ({}, {"sign_ins_password": "not the password"}):
+            assert (
+                await ada.post("/en/settings/security/sessions", data={"which": "others", **wrong})
+            ).status_code == 422
+            assert [await names(client) for client in (ada, one, two)] == [True, True, True]
+        await ada.post("/en/settings/security/sessions", data={"which": ids[1], "sign_ins_password": PASSWORD})
         assert [await names(client) for client in (ada, one, two)] == [True, False, True]
-        await ada.post("/en/settings/security/sessions", data={"which": "others"})
+        await ada.post("/en/settings/security/sessions", data={"which": "others", "sign_ins_password": PASSWORD})
         assert [await names(client) for client in (ada, one, two)] == [True, False, False]
 
 
