@@ -13,7 +13,6 @@ from typing import Annotated
 
 import structlog
 from fastapi import Depends
-from sqlalchemy import String, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm.attributes import set_committed_value
 from starlette.requests import Request
@@ -22,14 +21,16 @@ from app.accounts.auth_sessions import REAUTHENTICATE_AFTER, SEEN_AT_PRECISION, 
 from app.accounts.browser import Browser
 from app.accounts.emails import AccountMailer
 from app.accounts.models import Account, AuthSession, MergedVisitor, Role
+from app.accounts.principal_query import PrincipalQuery
 from app.accounts.second_factor import is_missing
 from app.accounts.session_cookie import renew_session_cookie, session_token_hash, sync_account_cookie
 from app.accounts.signing import SIGNER
 from app.accounts.visitor_cookie import create_visitor, read_visitor_id, renew_visitor_cookie
 from app.database_health import log_failure
-from app.db import Database, UtcDateTime, now
+from app.db import Database, now
 from app.errors import PermissionDenied
 from app.i18n import N_
+from app.prepared_query import Row
 from app.security_log import SecurityEvent, identify, record
 from app.web.client_network import request_address
 from app.web.cookies import Cookies, request_cookies
@@ -37,15 +38,7 @@ from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS, of_request
 
 _log = structlog.get_logger("accounts")
 _SCOPE_KEY = "lockstep.principal"
-_AUTH_SESSION_QUERY = (  # built once: every request of a signed-in browser runs it
-    select(Account, AuthSession)
-    .join(AuthSession, AuthSession.account_id == Account.id)
-    .where(
-        AuthSession.token_hash == bindparam("token", type_=String),
-        AuthSession.expires_at > bindparam("at", type_=UtcDateTime()),
-        Account.disabled_at.is_(None),
-    )
-)
+_PRINCIPAL_QUERY = PrincipalQuery()
 
 
 class LoginRequired(PermissionDenied):
@@ -77,6 +70,8 @@ class Principal:
     """Whether its sign-in waits for the code of the second step: until then it is a visitor."""
     lacks_second_factor: bool = False
     """Whether it is a member of staff's, without the second factor that the operator requires."""
+    facts: Row = ()
+    """Of a signed-in viewer: those of the query that identified them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +87,12 @@ class SignedIn:
         return now() - self.auth_session.created_at < REAUTHENTICATE_AFTER
 
 
-async def get_principal(request: Request) -> Principal:
-    """Identify the person behind the request; looked up once per request."""
+async def get_principal(request: Request, query: PrincipalQuery = _PRINCIPAL_QUERY) -> Principal:
+    """Identify the person behind the request; looked up once per request, by the first caller's query."""
     if (known := request.scope.get(_SCOPE_KEY)) is None:
         cookies = request_cookies(request)
         required = SETTINGS.get(request.app).staff_second_factor
-        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), cookies, required)
+        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), query, cookies, required)
         if known.account is not None:
             identify(known.account.id)
         if not known.pending:
@@ -105,26 +100,26 @@ async def get_principal(request: Request) -> Principal:
     return known
 
 
-async def _load_principal(db: Database, cookies: Cookies, staff_second_factor: bool) -> Principal:
+async def _load_principal(
+    db: Database, query: PrincipalQuery, cookies: Cookies, staff_second_factor: bool
+) -> Principal:
     """Staff without the second factor that the operator requires are learners to everything that looks at roles."""
     token, visitor = session_token_hash(cookies), read_visitor_id(cookies)
     if token is None and visitor is None:
         return Principal(None, None)
     async with db.session() as session:
-        found = (
-            (await session.execute(_AUTH_SESSION_QUERY, {"token": token, "at": now()})).one_or_none() if token else None
-        )
-        pending = found is not None and found[1].pending
+        found = await query.find(session, token, now()) if token else None
+        pending = found is not None and found.auth_session.pending
         if (found is None or pending) and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
             visitor = None
     if found is None or pending:
         return Principal(visitor, None, pending=pending)
-    account, auth_session = found
+    account, auth_session = found.account, found.auth_session
     await _touch_session(db, cookies, auth_session)
     lacks = is_missing(account, auth_session.method, required_of_staff=staff_second_factor)
     if lacks:
         set_committed_value(account, "role", Role.learner)  # only in this object: it belongs to no session any more
-    return Principal(account.learner_id, account, auth_session, lacks_second_factor=lacks)
+    return Principal(account.learner_id, account, auth_session, lacks_second_factor=lacks, facts=found.facts)
 
 
 async def _touch_session(db: Database, cookies: Cookies, auth_session: AuthSession) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
+from app.accounts.dependencies import get_principal
 from app.accounts.page_pieces import PageViewer
 from app.pieces.composer import PieceComposerDep
 from app.web.access import Access
@@ -25,21 +25,19 @@ router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 async def page_pieces(
     request: Request,
     lang: str,
-    learner: OptionalLearnerId,
-    account: OptionalAccount,
     composer: PieceComposerDep,
     cookies: CookiesDep,
     db: DatabaseDep,
     course: Annotated[str, Query(max_length=80)] = "",
 ) -> Response:
+    principal = await get_principal(request, composer.principal_query)
     viewer = PageViewer(
-        learner_id=learner,
-        account=account,
+        learner_id=principal.learner_id,
+        account=principal.account,
         course=course,
         page_url=request.headers.get("hx-current-url", ""),
         cookies=cookies,
         render=partial(render_part, request),
     )
-    async with db.session() as session:
-        pieces = await composer.compose(session, viewer)
+    pieces = await composer.compose(db, viewer, principal.facts)
     return parts_response(request, [pieces])

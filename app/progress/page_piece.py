@@ -23,10 +23,9 @@ _STATES_ADAPTER = TypeAdapter(list[LessonState])
 _OWN = LedgerEntry.learner_id == LEARNER_ID
 _VISIT = LessonProgress.lesson + " " + cast(LessonProgress.last_seen_at, String) + " " + LessonProgress.anchor
 _FACTS = (
-    # The ledger only grows: its size, and the time and XP of its entries, tell one state from every other.
+    # Entries are only ever added, so their number tells one state of the ledger from every other.
     select(func.count()).select_from(LedgerEntry).where(_OWN).scalar_subquery(),
     select(func.max(LedgerEntry.occurred_at)).where(_OWN).scalar_subquery(),
-    select(func.sum(LedgerEntry.xp)).where(_OWN).scalar_subquery(),
     select(func.aggregate_strings(_VISIT, "\n")).where(LessonProgress.learner_id == LEARNER_ID).scalar_subquery(),
     select(LearnerTimeZone.time_zone).where(LearnerTimeZone.learner_id == LEARNER_ID).scalar_subquery(),
 )

@@ -227,7 +227,7 @@ async def test_a_stranger_signs_in_to_return_to_this_very_page(browsers: dict[st
         assert f"small/{page}" in (await browsers["stranger"].get(PIECES, headers=headers)).text
 
 
-async def test_an_opening_that_changes_nothing_takes_two_statements(
+async def test_an_opening_that_changes_nothing_takes_one_statement(
     site: FastAPI, browsers: dict[str, httpx.AsyncClient]
 ) -> None:
     await ask(browsers["ada"])
@@ -236,7 +236,7 @@ async def test_an_opening_that_changes_nothing_takes_two_statements(
     event.listen(engine, "before_cursor_execute", lambda *facts: asked.append(facts[2]))
     await ask(browsers["ada"])
 
-    assert len(asked) == 2  # who asks, and what the pieces depend on
+    assert len(asked) == 1  # who asks, and what the pieces depend on
 
 
 async def test_a_page_requests_its_pieces_at_once_and_nothing_else_of_its_viewer(client: httpx.AsyncClient) -> None:

@@ -1,0 +1,49 @@
+"""What a page shows of its viewer arrives in one response, and moves nothing."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from playwright.async_api import expect
+
+from app.db import Database, now
+from app.progress.models import LessonProgress
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in
+
+COURSE = "distributed-tensorflow"
+LESSON = f"/en/courses/{COURSE}/distribution-strategies"
+MOVED = """() => new Promise((told) => {
+  const element = ({ node }) => (node instanceof Element ? node : node?.parentElement);
+  new PerformanceObserver((list) => told(list.getEntries().flatMap((entry) => entry.sources.map(element))
+    .filter((node) => node?.closest("header.bar, #outline")).map((node) => node.outerHTML)))
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => told([]), 500);
+})"""
+"""What has moved in the bar and in the outline, where the pieces are."""
+
+
+async def test_a_learners_page_gets_all_pieces_at_once_and_nothing_moves(hall: VisitorFactory) -> None:
+    visitor, account = await admit_signed_in(hall, "Ada Byron")
+    db = Database(visitor.site.database)
+    async with db.writing() as session:
+        lesson, at = f"{COURSE}/scaling-the-loss", now()
+        session.add(
+            LessonProgress(learner_id=account.learner_id, lesson=lesson, started_at=at, last_seen_at=at, anchor="")
+        )
+    await db.close()
+    page = await visitor.page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+
+    await page.goto(visitor.site.url(LESSON))
+
+    await expect(page.locator("button.account-button")).to_contain_text("Ada Byron")
+    await expect(page.locator("#bell .bell-link")).to_have_accessible_name("Notifications: none unread")
+    await expect(page.locator("#progress-header-button")).to_contain_text("0 of 100 XP")
+    await expect(page.locator('#outline a[data-lesson-link$="/scaling-the-loss"]')).to_have_attribute(
+        "data-stage", "started"
+    )
+    assert asked.count("/en/pieces") == 1
+    assert not {"/en/progress", "/en/progress/outline", "/en/account-menu", "/en/notifications/bell"} & set(asked)
+    assert await page.evaluate(MOVED) == []
