@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -32,6 +33,8 @@ _PROBE_BYTES = 262_144
 """Bytes that a probe writes: more than the free space within the files of a full database."""
 _MIN_FREE_BYTES = 1_048_576
 """If less is free, SQLite's generic I/O errors mean that the disk is full."""
+_EXCEPTION_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
+"""The prefix that SQLAlchemy adds to a message: the class of the error."""
 
 _log = structlog.get_logger("storage")
 
@@ -180,6 +183,11 @@ def log_failure(log: Any, event: str, error: BaseException, **facts: object) -> 
 def first_line(error: BaseException) -> str:
     """The message of an error without the SQL that SQLAlchemy appends, for logs and ``/readyz``. Pure."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
+
+
+def driver_message(error: BaseException) -> str:
+    """The message of the database itself, without the class of the error, for commands. Pure."""
+    return _EXCEPTION_CLASS.sub("", first_line(error))
 
 
 def _classify_sqlite_code(code: int) -> type[DatabaseUnavailable] | None:

@@ -56,12 +56,29 @@ async def upgrade(db: Database, revision: str = "head") -> None:
     Raises:
         UnsupportedRevision: nothing was changed.
     """
-    await _run_alembic(db, lambda config: _upgrade(config, revision))
+    await _run(db, lambda connection: upgrade_connection(connection, revision))
+
+
+def upgrade_connection(connection: Connection, revision: str = "head") -> None:
+    """Apply missing migrations in the connection's transaction, see ``begin``.
+
+    Raises:
+        UnsupportedRevision: nothing was changed.
+    """
+    current = revision_of(connection)
+    check_revision(current)
+    config = _config_for(connection)
+    if current == pre_release.LAST_REVISION:
+        pre_release.set_tables_aside(connection)
+        connection.execute(text("DELETE FROM alembic_version"))
+        command.upgrade(config, pre_release.FIRST_REVISION)
+        pre_release.copy_rows(connection)
+    command.upgrade(config, revision)
 
 
 async def downgrade(db: Database, revision: str) -> None:
     """Revert migrations down to a revision or ``base``."""
-    await _run_alembic(db, lambda config: command.downgrade(config, revision))
+    await _run(db, lambda connection: command.downgrade(_config_for(connection), revision))
 
 
 def known_revisions() -> tuple[str, ...]:
@@ -108,35 +125,33 @@ def check_revision(current: str | None) -> None:
 
 async def current_revision(db: Database) -> str | None:
     """The database's revision; None if it is empty."""
-
-    def look(connection: Connection) -> str | None:
-        return MigrationContext.configure(connection).get_current_revision()
-
     async with db.engine.connect() as connection:
-        return await connection.run_sync(look)
+        return await connection.run_sync(revision_of)
 
 
-def _upgrade(config: Config, revision: str) -> None:
-    connection: Connection = config.attributes["connection"]
-    current = MigrationContext.configure(connection).get_current_revision()
-    check_revision(current)
-    if current == pre_release.LAST_REVISION:
-        pre_release.set_tables_aside(connection)
-        connection.execute(text("DELETE FROM alembic_version"))
-        command.upgrade(config, pre_release.FIRST_REVISION)
-        pre_release.copy_rows(connection)
-    command.upgrade(config, revision)
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the database of a connection; None if it is empty."""
+    return MigrationContext.configure(connection).get_current_revision()
 
 
-async def _run_alembic(db: Database, act: Callable[[Config], None]) -> None:
+def begin(connection: Connection) -> None:
+    """Begin a transaction that no other migration can run beside, on a connection that SQLAlchemy has begun."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK_KEY})
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only before the first INSERT
+
+
+def _config_for(connection: Connection) -> Config:
+    config = alembic_config()
+    config.attributes["connection"] = connection
+    return config
+
+
+async def _run(db: Database, act: Callable[[Connection], None]) -> None:
     def run(connection: Connection) -> None:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK_KEY})
-        else:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only before the first INSERT
-        config = alembic_config()
-        config.attributes["connection"] = connection
-        act(config)
+        begin(connection)
+        act(connection)
 
     if (file := db.file()) is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
 
 from app.settings import InvalidSettings, Settings
 
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+"""The exit status of a command whose work SIGTERM has ended, as shells report it."""
 USAGE_ERROR = 2
 """The exit status for wrong usage of a command."""
 
@@ -21,6 +27,16 @@ def fail(sentence: str, status: int = 1) -> NoReturn:
     """Print a message and exit."""
     print_message(sentence)
     raise typer.Exit(status)
+
+
+@contextmanager
+def ending_at_sigterm(status: int) -> Iterator[None]:
+    """End with SystemExit at SIGTERM: files are cleaned up, and the first process of a container does not ignore it."""
+    before = signal.signal(signal.SIGTERM, lambda _signum, _frame: sys.exit(status))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def read_settings() -> Settings:

@@ -12,7 +12,7 @@ import os
 from asyncio.subprocess import DEVNULL, PIPE
 
 from app.cli.console import read_settings
-from app.cli.web_user import as_web_user, needs_web_user
+from app.cli.web_user import as_web_user, needs_web_user, web_user_environment
 from app.db import Database
 from app.health.checks import HealthCheck, check_database, run_with_timeout
 from app.settings import Settings
@@ -22,8 +22,8 @@ async def check_configured_database(settings: Settings) -> HealthCheck:
     """Check the database that the settings name, as the user to whom it belongs."""
     if not needs_web_user(settings.data_dir):
         return await _check(settings)
-    command = as_web_user(settings.data_dir, "app.cli.database_check")
-    environment = os.environ | {"LOCKSTEP_DATA_DIR": str(settings.data_dir)}
+    command = as_web_user(settings, "app.cli.database_check")
+    environment = os.environ | web_user_environment(settings)
     process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=DEVNULL, stdout=PIPE)
     out, _ = await process.communicate()
     try:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import signal
-import sys
+import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import migrate
-from app.cli.console import fail, print_message, read_settings
+from app.backup.archive import BackupError
+from app.backup.service import copy_database
+from app.cli.console import USAGE_ERROR, ending_at_sigterm, fail, print_message, read_settings
+from app.cli.row_progress import RowProgress
 from app.cli.web_user import leave_root
+from app.database_health import driver_message
 from app.db import Database
 from app.settings import Settings
 
-_EXCEPTION_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
-"""The prefix that SQLAlchemy adds to a message: the class of the error."""
-
-_DATABASE_ERRORS = (migrate.UnsupportedRevision, SQLAlchemyError, OSError)
+DATABASE_ERRORS = (BackupError, migrate.UnsupportedRevision, SQLAlchemyError, OSError)
+"""What work with a database raises for reasons that an operator can do something about."""
 _RETRY_INTERVAL_S = 2.0
 T = TypeVar("T")
 
@@ -63,6 +63,53 @@ def downgrade(
     print_message(f"The database is at revision {target}. Start the version of Lockstep that it belongs to.")
 
 
+_URL_FORMS = {
+    "sqlite+aiosqlite": "sqlite+aiosqlite",
+    "sqlite": "sqlite+aiosqlite",
+    "postgresql+asyncpg": "postgresql+asyncpg",
+    "postgresql": "postgresql+asyncpg",
+    "postgres": "postgresql+asyncpg",
+}
+
+
+@app.command()
+def copy(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE_URL", help="The database to read, such as sqlite:////srv/lockstep.db.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET_URL", help="An empty database, such as postgresql://lockstep@host/lockstep."),
+    ],
+) -> None:
+    """Copy all rows to an empty database of another kind: from SQLite to PostgreSQL, or back.
+
+    Stop the server first: what it writes after the copy has begun is not copied. PGPASSWORD or a password file keeps a
+    password out of the list of processes.
+    """
+    there, here = _database_url(source), _database_url(target)
+    if there == here:
+        fail("Source and target are the same database.", USAGE_ERROR)
+    os.umask(0o077)
+    try:
+        with RowProgress("Copied") as progress:
+            rows = asyncio.run(copy_database(there, here, progress))
+    except DATABASE_ERRORS as e:
+        fail(describe_error(e))
+    shown = make_url(here).render_as_string(hide_password=True)
+    print_message(
+        f"Copied {sum(rows.values()):,} rows of {len(rows)} tables. To use the copy, set LOCKSTEP_DATABASE_URL={shown}"
+    )
+
+
+def _database_url(text: str) -> str:
+    """The URL with the driver that Lockstep uses."""
+    kind, _, rest = text.partition("://")
+    if kind not in _URL_FORMS or not rest:
+        fail("A database URL looks like sqlite:////path or postgresql://user@host/name.", USAGE_ERROR)
+    return f"{_URL_FORMS[kind]}://{rest}"
+
+
 async def _plan_downgrade(db: Database, revision: str | None) -> tuple[str, ...]:
     if (file := db.file()) is not None and not file.exists():  # connecting would create it
         fail(f"There is no database {file}.")
@@ -75,7 +122,7 @@ def upgrade_database(settings: Settings, *, wait: bool = False) -> str:
     With ``wait``, prints the sentence and tries again until the database can be upgraded.
     """
     if wait:
-        with _ending_at_sigterm():
+        with ending_at_sigterm(0):
             return _upgrade_when_possible(settings)
     return _run(settings, _upgrade)
 
@@ -90,30 +137,20 @@ def _upgrade_when_possible(settings: Settings) -> str:
     while True:
         try:
             return asyncio.run(_with_database(settings, _upgrade))
-        except _DATABASE_ERRORS as e:
-            sentence = _describe(e)
+        except DATABASE_ERRORS as e:
+            sentence = describe_error(e)
         if sentence != said:
             print_message(f"{sentence}\nWaiting: Lockstep starts as soon as it can use the database.")
             said = sentence
         time.sleep(_RETRY_INTERVAL_S)
 
 
-@contextmanager
-def _ending_at_sigterm() -> Iterator[None]:
-    """End at SIGTERM, which the first process of a container would otherwise ignore."""
-    before = signal.signal(signal.SIGTERM, lambda _signum, _frame: sys.exit(0))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _run(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """Work with the database; exits with a sentence if that fails."""
     try:
         return asyncio.run(_with_database(settings, work))
-    except _DATABASE_ERRORS as e:
-        fail(_describe(e))
+    except DATABASE_ERRORS as e:
+        fail(describe_error(e))
 
 
 async def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
@@ -126,11 +163,13 @@ async def _with_database(settings: Settings, work: Callable[[Database], Awaitabl
 
 def fail_on_database_error(error: Exception) -> NoReturn:
     """Print the database's own error message and exit."""
-    fail(_describe(error))
+    fail(describe_error(error))
 
 
-def _describe(error: Exception) -> str:
-    if isinstance(error, migrate.UnsupportedRevision):
+def describe_error(error: Exception) -> str:
+    """A sentence about one of ``DATABASE_ERRORS``."""
+    if isinstance(error, BackupError | migrate.UnsupportedRevision):
         return str(error)
-    words, *_ = str(error).splitlines() or [type(error).__name__]
-    return f"The database cannot be used: {_EXCEPTION_CLASS.sub('', words)[:300]}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"Cannot use {error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    return f"The database cannot be used: {driver_message(error)}"

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-_COMMANDS = ("serve", "run", "doctor", "lesson", "exercise", "user", "secret", "db", "datasets", "kernelspec")
+_COMMANDS = (
+    "serve",
+    "run",
+    "doctor",
+    "lesson",
+    "exercise",
+    "user",
+    "secret",
+    "backup",
+    "restore",
+    "db",
+    "datasets",
+    "kernelspec",
+)
 
 
 class LazyGroup(TyperGroup):

@@ -11,18 +11,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.cli.console import read_settings
+from app.settings import Settings
 from runners.wire.users import WEB_USER, is_root_of_the_machine
 
 _RUN_AS = "runners.sandbox.run_as"
 
 
-def leave_root() -> None:
-    """Run this command again as the web application's user, if root has started it and the data is that user's."""
-    data_dir = read_settings().data_dir
-    if not needs_web_user(data_dir):
+def leave_root(*arguments: str, lessons: bool = False) -> None:
+    """Run this command again as the web application's user, if root has started it and the data is that user's.
+
+    ``arguments`` replace those of the command line, where that has relative paths. ``lessons``: the command reads them.
+    """
+    settings = read_settings()
+    if not needs_web_user(settings.data_dir):
         return
-    os.environ["LOCKSTEP_DATA_DIR"] = str(data_dir)
-    os.execv(sys.executable, as_web_user(data_dir, "app.cli.main", *sys.argv[1:]))  # noqa: S606 - there is no shell
+    os.environ |= web_user_environment(settings)
+    command = as_web_user(settings, "app.cli.main", *(arguments or sys.argv[1:]), lessons=lessons)
+    os.execv(sys.executable, command)  # noqa: S606 - there is no shell
+
+
+def web_user_environment(settings: Settings) -> dict[str, str]:
+    """The paths of the settings: the other user's commands start in another folder."""
+    return {"LOCKSTEP_DATA_DIR": str(settings.data_dir), "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir)}
 
 
 def needs_web_user(data_dir: Path) -> bool:
@@ -34,7 +44,9 @@ def needs_web_user(data_dir: Path) -> bool:
     return False
 
 
-def as_web_user(data_dir: Path, module: str, *arguments: str) -> list[str]:
+def as_web_user(settings: Settings, module: str, *arguments: str, lessons: bool = False) -> list[str]:
     """The command that root runs a module with, as the web application's user, whose other processes cannot access
     it: it has root's terminal."""
-    return [sys.executable, "-P", "-m", _RUN_AS, str(WEB_USER), str(data_dir), "--", "-m", module, *arguments]
+    folders = [settings.data_dir, settings.lessons_dir] if lessons else [settings.data_dir]
+    run_as = [sys.executable, "-P", "-m", _RUN_AS, str(WEB_USER), *map(str, folders)]
+    return [*run_as, "--", "-m", module, *arguments]

@@ -16,16 +16,15 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import Connection, inspect, text
 from typer.testing import CliRunner
 
 from app import migrate, pre_release
 from app.cli.db import app
 from app.db import Base, Database
-from app.tables import TABLES
+from tests.factories.filled_database import DUMPS, all_rows, load_pre_release
 from tests.golden.golden_file import assert_golden
 
-DUMPS = Path(__file__).parents[1] / "golden" / "pre_release"
 NEW_REVISION = "made_by_a_newer_version"
 
 
@@ -41,27 +40,8 @@ async def empty(empty_database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def old(empty: Database) -> Database:
     """A database as the last commit before the first version left it."""
-    await restore(empty)
+    await load_pre_release(empty)
     return empty
-
-
-async def restore(db: Database) -> None:
-    """Run the dump of this kind of database on an empty one."""
-    script = (DUMPS / f"{db.engine.dialect.name}.sql").read_text(encoding="utf-8")
-    async with db.engine.connect() as connection:
-        driver: Any = (await connection.get_raw_connection()).driver_connection
-        await (driver.executescript(script) if db.file() is not None else driver.execute(script))
-        await connection.invalidate()  # it has the settings of the dump
-
-
-async def rows(db: Database) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table, by the names of the models."""
-    found = {}
-    async with db.session() as session:
-        for table in TABLES:
-            ordered = select(table).order_by(*table.primary_key)
-            found[table.name] = [dict(row._mapping) for row in await session.execute(ordered)]
-    return found
 
 
 async def schema(db: Database) -> dict[str, Any]:
@@ -103,7 +83,7 @@ async def test_every_row_moves_into_the_tables_of_the_first_version(old: Databas
     await migrate.upgrade(old)
 
     assert await migrate.current_revision(old) == migrate.HEAD_REVISION
-    assert_golden("pre_release/rows.json", json.dumps(await rows(old), ensure_ascii=False, indent=1, default=plain))
+    assert_golden("pre_release/rows.json", json.dumps(await all_rows(old), ensure_ascii=False, indent=1, default=plain))
 
 
 async def test_an_upgraded_database_has_the_schema_of_a_new_one(empty: Database) -> None:
@@ -112,7 +92,7 @@ async def test_an_upgraded_database_has_the_schema_of_a_new_one(empty: Database)
     await migrate.downgrade(empty, "base")
     async with empty.engine.begin() as connection:
         await connection.execute(text("DROP TABLE alembic_version"))
-    await restore(empty)
+    await load_pre_release(empty)
     before = await schema(empty)
 
     await migrate.upgrade(empty)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -287,3 +289,56 @@ def test_one_that_does_not_end_is_killed() -> None:
         assert not web.is_running()
     finally:
         service.remove()
+
+
+async def test_root_backs_up_and_restores_the_web_applications_files_as_that_user(tmp_path: Path) -> None:
+    data, lessons, away = tmp_path / "data", write_course(tmp_path / "lessons"), tmp_path / "of root"
+    for folder in (data, away):
+        folder.mkdir(mode=0o700)
+    assert give_files_to_web_user(Settings(data_dir=data))
+    inside, outside = data / "backups" / "site.tar.gz", away / "site.tar.gz"
+
+    async def run(*command: str) -> str:
+        process = await cli_process.start(*command, data_dir=data, lessons_dir=lessons)
+        ended = await cli_process.finish(process, b"correct horse battery 99x\n", within_s=120)
+        assert ended.status == 0, ended.err
+        return ended.err
+
+    await run("secret", "rotate")
+    await run("user", "create", "ada@example.org", "--password-stdin")
+    await run("backup")
+    await run("backup", str(inside))
+    assert "and read all of it back" in await run("backup", str(outside))
+    assert {owner(path) for path in (inside.parent, *inside.parent.iterdir())} == {WEB_USER}
+    assert owner(outside) == 0
+    assert outside.stat().st_mode & 0o777 == 0o600
+
+    await run("user", "create", "bob@example.org", "--password-stdin")
+    secret = (data / "secrets" / "sign-in").read_bytes()
+    await run("secret", "rotate")
+    await run("restore", "--replace", str(outside))
+
+    assert {owner(path) for path in (data / "lockstep.db", data / "secrets", data / "secrets" / "sign-in")} == {
+        WEB_USER
+    }
+    assert (data / "secrets" / "sign-in").read_bytes() == secret
+    with closing(sqlite3.connect(data / "lockstep.db")) as connection:
+        assert connection.execute("SELECT email FROM accounts").fetchall() == [("ada@example.org",)]
+
+
+async def test_root_writes_no_backup_where_a_link_of_the_web_application_leads(tmp_path: Path) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    for folder in (data, outside):
+        folder.mkdir(mode=0o700)
+    assert give_files_to_web_user(Settings(data_dir=data))
+    for command in (("db", "upgrade"), ("secret", "rotate")):
+        await cli_process.finish(await cli_process.start(*command, data_dir=data), within_s=120)
+    (data / "backups").symlink_to(outside)
+    (data / ".site.tar.gz.partial").symlink_to(outside / "another")
+    os.lchown(data / ".site.tar.gz.partial", WEB_USER, WEB_USER)
+
+    for target in ([], [str(data / "site.tar.gz")]):
+        process = await cli_process.start("backup", *target, data_dir=data)
+        assert (await cli_process.finish(process, within_s=120)).status != 0
+
+    assert list(outside.iterdir()) == []

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
+from app.cli.main import app
 from app.settings import Settings
 from runners.config.settings import Limits, RunnerSettings
 from runners.supervisor.capacity import AvailableResources, session_capacity
@@ -132,12 +134,34 @@ def default(value: str) -> int:
     return int(found[1])
 
 
-def test_the_database_is_reached_from_the_web_container_only() -> None:
+def test_the_database_is_reached_from_the_web_image_only() -> None:
     whole = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     assert whole["networks"]["inside"]["internal"] is True
     assert whole["services"]["db"]["networks"] == ["inside"]
     assert "ports" not in whole["services"]["db"]
-    assert [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])] == ["web", "db"]
+    inside = [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])]
+    assert inside == ["web", "backup", "db"]
+    assert whole["services"]["backup"]["image"] == whole["services"]["web"]["image"]
+
+
+def test_backups_are_made_with_the_rights_of_the_web_container_and_no_network() -> None:
+    web, backup = services()["web"], services()["backup"]
+    assert backup["profiles"] == ["backup"]
+    assert backup["networks"] == ["inside"]
+    assert set(backup["volumes"]) < set(web["volumes"])
+    assert backup["environment"].items() <= web["environment"].items()
+    for name in ("read_only", "cap_drop", "security_opt", "tmpfs", "depends_on", "restart"):
+        assert backup[name] == web[name]
+    assert not {"user", "cap_add", "ports", "privileged"} & backup.keys()
+    assert backup["init"] is True  # the first process of a container ignores SIGTERM by default
+
+
+def test_the_command_that_makes_backups_has_options_that_exist() -> None:
+    command = [re.sub(r"^\$\{\w+:-(\d+)\}$", r"\1", word) for word in services()["backup"]["command"]]
+    assert command == ["lockstep", "backup", "--every", "24", "--keep", "14"]
+    group: Any = typer.main.get_command(app)
+    options = group.get_command(None, "backup").params
+    assert {"--every", "--keep"} <= {name for option in options for name in option.opts}
 
 
 def test_the_port_is_published_on_this_machine_unless_the_operator_says_otherwise() -> None:

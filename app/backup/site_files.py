@@ -1,0 +1,124 @@
+"""The files of a site that a backup holds beside the database: the secrets, and the lessons."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_NOT_LESSONS = {".git", "__pycache__", ".ipynb_checkpoints"}
+
+
+def secret_files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
+    """The name in a backup and the content of each secret."""
+    with suppress(FileNotFoundError):
+        for file in sorted((data_dir / "secrets").iterdir()):
+            if file.is_file() and not file.name.startswith("."):
+                yield f"secrets/{file.name}", file.read_bytes()
+
+
+def lesson_files(lessons_dir: Path) -> Iterator[tuple[str, Path]]:
+    """The name in a backup and the path of each file of the lessons. Links are left out."""
+    for folder, subfolders, names in os.walk(lessons_dir):
+        subfolders[:] = sorted(set(subfolders) - _NOT_LESSONS)
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and not path.is_symlink():
+                yield f"lessons/{path.relative_to(lessons_dir).as_posix()}", path
+
+
+class RestoredFiles:
+    """The files of a backup: first beside their places, then in them.
+
+    If the block fails before ``keep_secrets``, the secrets are again what they were.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._secrets = data_dir / "secrets"
+        self._draft = Path(tempfile.mkdtemp(prefix=".restore-", dir=data_dir))
+        self._before = self._draft / "secrets before"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if error is not None and self._before.exists():
+            shutil.rmtree(self._secrets, ignore_errors=True)
+            self._before.replace(self._secrets)
+        shutil.rmtree(self._draft)
+
+    @property
+    def lessons(self) -> Path:
+        """The folder of the lessons, which may not exist."""
+        return self._draft / "lessons"
+
+    def add(self, name: str, data: bytes) -> None:
+        """Write a file. The name is one that ``ArchiveReader`` has checked."""
+        file = self._draft / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as new:
+            new.write(data)
+
+    def put_secrets_in_place(self) -> None:
+        """Replace the secrets, if the backup has any."""
+        drafts = self._draft / "secrets"
+        if not drafts.exists():
+            return
+        if self._secrets.exists():
+            self._secrets.rename(self._before)
+        else:
+            self._before.mkdir(mode=0o700)
+        drafts.chmod(0o700)
+        drafts.rename(self._secrets)
+        for file in self._secrets.iterdir():
+            file.chmod(0o600)
+
+    def keep_secrets(self) -> None:
+        """Delete the secrets from before."""
+        shutil.rmtree(self._before, ignore_errors=True)
+
+    def put_lessons_in_place(self, lessons_dir: Path, spare: Path) -> Path | None:
+        """Put the lessons into their folder if that is missing or empty, else into ``spare``.
+
+        Returns:
+            where they are now, or None if their folder has all of them already.
+        """
+        if not self.lessons.exists() or _has_all(lessons_dir, self.lessons):
+            return None
+        for path in (self.lessons, *self.lessons.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)  # the runner and the web application may be other users
+        with suppress(OSError):
+            if not lessons_dir.exists() or not any(lessons_dir.iterdir()):
+                _copy_all(self.lessons, lessons_dir)
+                return lessons_dir
+        self.lessons.rename(spare)
+        return spare
+
+
+def _copy_all(source: Path, target: Path) -> None:
+    """Copy a folder into one that is missing or empty, and leave that empty if it fails."""
+    try:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    except OSError:
+        for entry in target.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        raise
+
+
+def _has_all(folder: Path, wanted: Path) -> bool:
+    """Whether a folder has all files of another, with the same content."""
+    try:
+        return all(
+            (folder / name.removeprefix("lessons/")).read_bytes() == file.read_bytes()
+            for name, file in lesson_files(wanted)
+        )
+    except OSError:
+        return False

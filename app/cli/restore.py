@@ -1,0 +1,67 @@
+"""``lockstep restore``: brings back what ``lockstep backup`` has saved, all of it or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.backup.service import restore_backup
+from app.cli.backup import describe_backup
+from app.cli.backup_files import STREAM, seekable_input
+from app.cli.console import ENDED_BY_SIGTERM, ending_at_sigterm, fail, print_message, read_settings
+from app.cli.db import DATABASE_ERRORS, describe_error
+from app.cli.row_progress import RowProgress
+from app.cli.web_user import as_web_user, needs_web_user, web_user_environment
+from app.settings import Settings
+
+
+def restore(
+    file: Annotated[str, typer.Argument(help="The backup, or - for standard input.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete what is in the database, if it is not empty.")
+    ] = False,
+) -> None:
+    """Restore a backup into an empty database, of either kind. Stop the server first.
+
+    If anything fails, everything is as it was. A backup of an older version is upgraded.
+    """
+    settings = read_settings()
+    os.umask(0o077)
+    try:
+        if needs_web_user(settings.data_dir):  # root must not touch that user's files
+            raise typer.Exit(_restore_as_web_user(settings, file, replace))
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spool = settings.data_dir
+        with (
+            ending_at_sigterm(ENDED_BY_SIGTERM),
+            seekable_input(file, spool) as backup,
+            RowProgress("Restored") as progress,
+        ):
+            summary = asyncio.run(restore_backup(settings, backup, progress, replace=replace))
+    except DATABASE_ERRORS as e:
+        fail(describe_error(e))
+    made = f"Lockstep {summary.backup.version} made it at {summary.backup.created_at}"
+    print_message(f"Restored {describe_backup(summary.backup)}. {made}.")
+    if summary.lessons == settings.lessons_dir:
+        print_message(f"Its lessons are in {summary.lessons}.")
+    elif summary.lessons:
+        print_message(
+            f"Its lessons differ from those in {settings.lessons_dir}, which were left as they are. The backup's are "
+            f"in {summary.lessons}: copy what you need, and delete the folder."
+        )
+
+
+def _restore_as_web_user(settings: Settings, file: str, replace: bool) -> int:
+    """Restore in a process of the user whose files are replaced. Root opens the backup for it."""
+    options = ["--replace"] if replace else []
+    command = as_web_user(settings, "app.cli.main", "restore", *options, STREAM, lessons=True)
+    environment = os.environ | web_user_environment(settings)
+    if file == STREAM:
+        return subprocess.run(command, env=environment).returncode
+    with seekable_input(file, Path()) as backup:
+        return subprocess.run(command, env=environment, stdin=backup).returncode
