@@ -25,17 +25,22 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start i
 
 RUN_AS = (sys.executable, "-P", "-m", "runners.sandbox.run_as", str(WEB_USER), "--", sys.executable, "-c")
 AS_WEB_USER = ("setpriv", f"--reuid={WEB_USER}", f"--regid={WEB_USER}", "--clear-groups", sys.executable, "-c")
-DETACHED = """
-import os, signal, time
+STAYS = f"""
+# of the tests in process {os.getpid()}, because others run beside them
+import signal, time
+for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(signum, signal.SIG_IGN)
+print("detached", flush=True)
+time.sleep(600)
+"""
+DETACHED = f"""
+import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
 if os.fork():
     os._exit(0)
-for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-    signal.signal(signum, signal.SIG_IGN)
-print("detached", flush=True)
-time.sleep(600)
+os.execv(sys.executable, [sys.executable, "-c", {STAYS!r}])
 """
 STARTS_IT = f"""
 import os, signal, subprocess, sys, time
@@ -66,7 +71,7 @@ def service() -> Iterator[ServeCommand]:
 
 
 def detached() -> list[psutil.Process]:
-    return [p for p in psutil.process_iter(["cmdline"]) if DETACHED in (p.info["cmdline"] or ())]
+    return [p for p in psutil.process_iter(["cmdline"]) if STAYS in (p.info["cmdline"] or ())]
 
 
 @pytest.mark.parametrize(
