@@ -15,6 +15,8 @@ from app.settings import Settings
 
 MAX_PART_BYTES = 32 * 1024 * 1024
 """Per cache and process."""
+_RENEWAL_S = 5.0
+"""How long an old part is given to others while one request renders it again."""
 
 
 class _Sized(Protocol):
@@ -34,13 +36,13 @@ class PartCache(Generic[S]):
         self._parts: OrderedDict[Hashable, tuple[S, float]] = OrderedDict()
 
     def find(self, key: Hashable) -> S | None:
-        """The part, unless its time is over."""
+        """The part. When its time is over, whoever asks first renders it, and others get the old one meanwhile."""
         kept = self._parts.get(key)
         if kept is None:
             return None
         part, ends_at = kept
         if time.monotonic() >= ends_at:
-            self._drop(key)
+            self._parts[key] = part, time.monotonic() + _RENEWAL_S
             return None
         self._parts.move_to_end(key)
         return part
