@@ -1,9 +1,9 @@
 """How quickly the comments of a lesson are read where 1,000,000 lie in the database, beside 1,000.
 
 Fills two SQLite databases (800 lessons, half of the comments replies, one thread with a tenth of all replies) and
-measures, in turns in one run, what the routes do: the first page of a busy lesson, the page a learner deep in it asks
-for, the long thread around one reply, the instructors' queue; and storing a comment. Prints the median times and
-``ratio: N`` for each: the large database's time by the small one's.
+measures, in turns in one run, what the routes do: the first page of a busy lesson, and the facts that tell whether it
+has changed; the page a learner deep in it asks for, the long thread around one reply, the instructors' queue; and
+storing a comment. Prints the median times and ``ratio: N`` for each: the large database's time by the small one's.
 
     python benchmarks/comment_queries.py [--quick]
 """
@@ -25,6 +25,7 @@ from app import migrate
 from app.accounts.models import Account
 from app.comments import queries
 from app.comments.editing import CommentDraft, create_comment
+from app.comments.list_facts import load_facts
 from app.comments.models import Comment, CommentCounter
 from app.comments.permissions import Viewer
 from app.comments.views import thread_views
@@ -92,6 +93,11 @@ class Reader:
         """The threads that a lesson's page shows."""
         await self._threads(None)
 
+    async def known_page(self) -> None:
+        """What tells whether that page can be shown as it was rendered before."""
+        async with self.db.session() as session:
+            await load_facts(session, Viewer("a learner", False), LESSON, "")
+
     async def far_page(self) -> None:
         """The threads behind the middle of a busy lesson."""
         await self._threads(self._middle)
@@ -149,7 +155,7 @@ async def measure(sizes: tuple[int, int], rounds: int) -> None:
             await readers[-1].prepare()
             print(f"{size:,} comments stored in {time.perf_counter() - begun:.0f} s")
         print(f"{'':14}{sizes[0]:>14,}{sizes[1]:>14,}   (ms, median of {rounds})")
-        for name in ("first_page", "far_page", "long_thread", "queue", "write"):
+        for name in ("first_page", "known_page", "far_page", "long_thread", "queue", "write"):
             small, large = await _in_turns([getattr(reader, name) for reader in readers], rounds)
             print(f"{name:14}{small:14.2f}{large:14.2f}   ratio: {large / small:.2f}")
         for reader in readers:

@@ -39,6 +39,7 @@ from time import perf_counter
 from typing import cast
 
 import httpx
+import psutil
 import seed
 import uvloop
 from fastapi import FastAPI
@@ -152,18 +153,39 @@ class Asker(asyncio.Protocol):
 
 
 @dataclass(frozen=True)
+class Server:
+    """A server that answers at a port."""
+
+    port: int
+    process: psutil.Process
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that it has taken, with its child processes."""
+        return sum(sum(each.cpu_times()[:2]) for each in (self.process, *self.process.children(recursive=True)))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a server answers."""
+
+    a_second: float
+    a_cpu_second: float
+    """By the server's own CPU time. Unlike the other figure, it hardly depends on what else the machine does."""
+
+
+@dataclass(frozen=True)
 class Target:
     """What is asked of one server."""
 
     name: str
-    port: int
+    server: Server
     paths: tuple[str, ...]
     cookie: str = ""
     whole: bool = False
     """All paths together count as one."""
 
 
-async def pace(target: Target, seconds: float) -> float:
+async def pace(target: Target, seconds: float) -> Pace:
     """Answers a second, once every connection has been answered at every path.
 
     Raises:
@@ -171,21 +193,23 @@ async def pace(target: Target, seconds: float) -> float:
     """
     loop = asyncio.get_running_loop()
     pairs = [
-        await loop.create_connection(lambda: Asker(target.paths, target.cookie), "127.0.0.1", target.port)
+        await loop.create_connection(lambda: Asker(target.paths, target.cookie), "127.0.0.1", target.server.port)
         for _ in range(CONNECTIONS)
     ]
     for _, asker in pairs:
         await asyncio.wait_for(asker.warm.wait(), 60)
-    before, begun = sum(asker.answered for _, asker in pairs), perf_counter()
+    before, begun, cpu_before = sum(asker.answered for _, asker in pairs), perf_counter(), target.server.cpu_s()
     await asyncio.sleep(seconds)
     answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
+    cpu = target.server.cpu_s() - cpu_before
     for _, asker in pairs:
         asker.asking = False
     for _, asker in pairs:
         await asyncio.wait_for(asker.over.wait(), 60)
         assert not asker.wrong, f"{target.name}: {asker.wrong}"
         assert asker.answered >= len(target.paths), f"{target.name}: a connection ended before all of {target.paths}"
-    return answered / took / (len(target.paths) if target.whole else 1)
+    answers = answered / (len(target.paths) if target.whole else 1)
+    return Pace(answers / took, answers / cpu)
 
 
 @dataclass(frozen=True)
@@ -238,27 +262,27 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iterator[int]:
-    """Serve with one process; yields the port once it answers."""
+def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iterator[Server]:
+    """Serve with one process; yields it once it answers."""
     port = _free_port()
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([*command, "--port", str(port)], stderr=log, env=environment or os.environ)
     try:
         with httpx.Client(transport=httpx.HTTPTransport(retries=8), timeout=60) as client:
             client.get(f"http://127.0.0.1:{port}{probe}").raise_for_status()  # tried until it listens
-        yield port
+        yield Server(port, psutil.Process(server.pid))
     finally:
         server.terminate()
         server.wait(30)
 
 
-def serving_peers(folder: Path) -> AbstractContextManager[int]:
+def serving_peers(folder: Path) -> AbstractContextManager[Server]:
     """Serve what Lockstep is compared with; the log goes to ``folder``."""
     uvicorn = (sys.executable, "-m", "uvicorn", "page_throughput:peers", "--app-dir", str(Path(__file__).parent))
     return serving(folder, *uvicorn, "--no-access-log", "--log-level", "warning", probe="/plain")
 
 
-def serving_site(site: Site) -> AbstractContextManager[int]:
+def serving_site(site: Site) -> AbstractContextManager[Server]:
     """Serve a site as ``lockstep serve`` does, with one worker."""
     return serving(site.folder, *LOCKSTEP, "serve", probe=PAGE, **site.environment)
 
@@ -269,11 +293,11 @@ def _free_port() -> int:
         return port
 
 
-def targets_of(site: Site, port: int) -> list[Target]:
+def targets_of(site: Site, server: Server) -> list[Target]:
     """What is asked of Lockstep."""
-    pieces = [Target(f"{name}, signed in", port, (path,), site.cookie) for name, path in _PIECES.items()]
-    opening = Target("opening, signed in", port, tuple(_PIECES[name] for name in _OPENING), site.cookie, whole=True)
-    return [Target("page, anyone", port, (PAGE,)), *pieces, opening]
+    pieces = [Target(f"{name}, signed in", server, (path,), site.cookie) for name, path in _PIECES.items()]
+    opening = Target("opening, signed in", server, tuple(_PIECES[name] for name in _OPENING), site.cookie, whole=True)
+    return [Target("page, anyone", server, (PAGE,)), *pieces, opening]
 
 
 def measure(seconds: float, rounds: int, users: int, comments: int) -> None:
@@ -288,27 +312,37 @@ def measure(seconds: float, rounds: int, users: int, comments: int) -> None:
         asked = [[Target("FastAPI's plain text", peer, ("/plain",)), Target("bare Jinja", peer, ("/jinja",))]]
         asked += [targets_of(site, stack.enter_context(serving_site(site))) for site in sites]
         order = [asked[0][0], asked[0][1], *(t for pair in zip(asked[1], asked[2], strict=True) for t in pair)]
-        paces: dict[tuple[str, int], list[float]] = {(target.name, target.port): [] for target in order}
+        paces: dict[tuple[str, int], list[Pace]] = {(target.name, target.server.port): [] for target in order}
         for _ in range(rounds):
             for target in order:
-                paces[target.name, target.port].append(uvloop.run(pace(target, seconds)))
-    found = [[statistics.median(paces[target.name, target.port]) for target in targets] for targets in asked]
+                paces[target.name, target.server.port].append(uvloop.run(pace(target, seconds)))
+    found = [[_median(paces[target.name, target.server.port]) for target in targets] for targets in asked]
     report([target.name for target in asked[1]], found, f"{users:,} learners, {comments:,} comments, 800 lessons")
     print(f"n {rounds} x {seconds:g} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
-def report(names: list[str], found: list[list[float]], much: str) -> None:
-    """The table: requests a second, medians, and what they are to each other."""
+def _median(paces: list[Pace]) -> Pace:
+    return Pace(
+        statistics.median(each.a_second for each in paces), statistics.median(each.a_cpu_second for each in paces)
+    )
+
+
+def report(names: list[str], found: list[list[Pace]], much: str) -> None:
+    """The table: answers a second, medians, and what they are to each other."""
     (plain, jinja), small, large = found
-    print(f"answers a second, or whole openings; 'much' is with {much}")
-    print(f"{'FastAPI plain text':22}{plain:8.0f}\n{'bare Jinja':22}{jinja:8.0f}")
-    print(f"{'':22}{'little':>8}{'much':>8}{'goal':>8}   little to much (goal: within 1.2 times)")
-    for name, with_little, with_much in zip(names, small, large, strict=True):
+    print(f"answers, or whole openings, a second and a second of the server's CPU; 'much' is with {much}")
+    for name, peer in (("FastAPI plain text", plain), ("bare Jinja", jinja)):
+        print(f"{name:22}{peer.a_second:8.0f}{peer.a_cpu_second:9.0f}")
+    print(f"{'':22}{'little':>8}{'by CPU':>9}{'much':>8}{'by CPU':>9}{'goal':>8}   little to much, by CPU (within 1.2)")
+    for name, little, much_of_it in zip(names, small, large, strict=True):
         goal = f"{_GOALS[name]:,}" if name in _GOALS else ""
-        print(f"{name:22}{with_little:8.0f}{with_much:8.0f}{goal:>8}   ratio: {with_little / with_much:.2f}")
+        figures = (
+            f"{little.a_second:8.0f}{little.a_cpu_second:9.0f}{much_of_it.a_second:8.0f}{much_of_it.a_cpu_second:9.0f}"
+        )
+        print(f"{name:22}{figures}{goal:>8}   ratio: {little.a_cpu_second / much_of_it.a_cpu_second:.2f}")
     pages = dict(zip(names, small, strict=True))
-    print(f"ratio: {pages['page, anyone'] / plain:.2f} (page for anyone to plain text)")
-    print(f"ratio: {pages['opening, signed in'] / jinja:.2f} (opening when signed in, to bare Jinja)")
+    print(f"ratio: {pages['page, anyone'].a_second / plain.a_second:.2f} (page for anyone to plain text)")
+    print(f"ratio: {pages['opening, signed in'].a_second / jinja.a_second:.2f} (opening when signed in, to bare Jinja)")
 
 
 def main() -> None:

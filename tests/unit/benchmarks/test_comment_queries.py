@@ -20,7 +20,14 @@ async def test_a_filled_database_answers_what_is_measured(tmp_path: Path) -> Non
             about = select(func.count()).where(Comment.lesson == LESSON)
             assert await session.scalar(about)
         await reader.prepare()
-        for measured in (reader.first_page, reader.far_page, reader.long_thread, reader.queue, reader.write):
+        for measured in (
+            reader.first_page,
+            reader.known_page,
+            reader.far_page,
+            reader.long_thread,
+            reader.queue,
+            reader.write,
+        ):
             await measured()
         async with db.session() as session:
             assert await session.scalar(select(func.count()).select_from(Comment)) == 1_000
