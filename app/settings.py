@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from email.utils import parseaddr
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from app.secret_files import read_secret_files
 
 MAX_SOCKET_PATH_BYTES = 100
 """The kernel's limit for the path of a Unix socket is 107 bytes."""
@@ -60,6 +64,15 @@ class IdentityProviderSettings(BaseModel):
         if url and not (plain and parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local))):
             raise ValueError("it must be an address, such as https://login.example.org")
         return url
+
+
+class _Environment(EnvSettingsSource):
+    """The environment with secrets from files, and without a value of ``LOCKSTEP_OIDC`` that is not JSON."""
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        super().__init__(settings_cls)
+        variables = read_secret_files(os.environ).variables
+        self.env_vars = {name.lower(): value for name, value in variables.items() if not _is_invalid_json(name, value)}
 
 
 class Settings(BaseSettings):
@@ -206,18 +219,17 @@ class Settings(BaseSettings):
         return whole
 
     @model_validator(mode="after")
-    def _whole_sign_in(self) -> Self:
-        # The address that providers redirect to must not depend on a request's Host header.
-        if self.oidc and not self.public_url:
-            raise ValueError("LOCKSTEP_OIDC__… requires LOCKSTEP_PUBLIC_URL")
+    def _with_companions(self) -> Self:
+        if missing := list(_missing_companions(self.__dict__)):
+            raise ValueError("\n".join(missing))
         return self
 
-    @model_validator(mode="after")
-    def _whole_mail(self) -> Self:
-        # Links in emails must not depend on a request's Host header.
-        if self.smtp_url and not (self.mail_from and self.public_url):
-            raise ValueError("LOCKSTEP_SMTP_URL requires LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL")
-        return self
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: Any, **__: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Called by pydantic-settings: where values come from, the most important first."""
+        return init_settings, _Environment(settings_cls)
 
     @classmethod
     def read(cls) -> Self:
@@ -226,12 +238,19 @@ class Settings(BaseSettings):
         Raises:
             InvalidSettings: with one sentence for each invalid value.
         """
+        environment = read_secret_files(os.environ)
+        errors = [*environment.errors]
+        if any(_is_invalid_json(*variable) for variable in environment.variables.items()):
+            errors.append("LOCKSTEP_OIDC is not valid: it must be a JSON object.")
         try:
             settings = cls()
         except ValidationError as e:
-            raise InvalidSettings("\n".join(map(_format_error, e.errors(include_url=False)))) from None
-        except SettingsError:
-            raise InvalidSettings("LOCKSTEP_OIDC is not valid: it must be a JSON object.") from None
+            details = e.errors(include_url=False)
+            errors += _format_errors(details, environment.from_files)
+            if any(error["loc"] for error in details):  # then pydantic has not compared the settings with each other
+                errors += _missing_companions(_fields_of(environment.variables))
+        if errors:
+            raise InvalidSettings("\n".join(errors))
         lessons = settings.lessons_dir.absolute()
         if "lessons_dir" not in settings.model_fields_set and not lessons.is_dir():
             lessons = project_folder("lessons")
@@ -287,13 +306,75 @@ def is_public_url(public_url: str) -> bool:
         return host != "localhost" and not host.endswith(".localhost")
 
 
+def _missing_companions(values: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence about each setting that needs another one. Pure."""
+    # Links in emails, and the address that providers redirect to, must not depend on a request's Host header.
+    if values.get("smtp_url") and not (values.get("mail_from") and values.get("public_url")):
+        yield "LOCKSTEP_SMTP_URL requires LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL."
+    if values.get("oidc") and not values.get("public_url"):
+        yield "LOCKSTEP_OIDC__… requires LOCKSTEP_PUBLIC_URL."
+
+
+def _fields_of(variables: Mapping[str, str]) -> dict[str, str]:
+    """The values of variables by the names of fields, unchecked. Any part of ``oidc`` is a value of it."""
+    ours = {name.upper(): value for name, value in variables.items() if value and name.upper().startswith(_PREFIX)}
+    return {name.removeprefix(_PREFIX).lower().partition("__")[0]: value for name, value in ours.items()}
+
+
+def _is_invalid_json(variable: str, value: str) -> bool:
+    """Whether this is ``LOCKSTEP_OIDC`` with something else than a JSON object."""
+    if variable.upper() != f"{_PREFIX}OIDC" or not value:
+        return False
+    try:
+        return not isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return True
+
+
+def _format_errors(details: list[ErrorDetails], from_files: frozenset[str]) -> Iterator[str]:
+    """A sentence about each error, but for secrets that are missing because their file cannot be used."""
+    for error in details:
+        name = _PREFIX + "__".join(str(part) for part in error["loc"]).upper()
+        if name not in from_files:
+            yield _format_error(error)
+        elif error["type"] != "missing":
+            yield f"{name}_FILE names a file whose content is not valid: {_reason(error)}."
+
+
+_WRONG_NUMBERS = {"int_parsing", "int_from_float", "float_parsing", "greater_than_equal", "less_than_equal"}
+_ENDS = ("ge", "le")
+_WRONG_NUMBERS |= {"finite_number", "int_parsing_size"}
+"""Types of pydantic's errors about a number."""
+
+
+def _bounds(name: str) -> str:
+    field = Settings.model_fields[name]
+    least, most = (next((getattr(rule, key) for rule in field.metadata if hasattr(rule, key)), None) for key in _ENDS)
+    if least is None or most is None:
+        return ""
+    return f"it must be a {'whole ' * (field.annotation is int)}number from {least:,g} to {most:,.12g}"
+
+
+def _reason(error: ErrorDetails) -> str:
+    """What the value has to be."""
+    if error["type"] in _WRONG_NUMBERS and (bounds := _bounds(str(error["loc"][0]))):
+        return bounds
+    if error["type"] == "bool_parsing":
+        return "it must be true or false"
+    message = _message(error)
+    return f"{message[:1].lower()}{message[1:]}"
+
+
+def _message(error: ErrorDetails) -> str:
+    return error["msg"].removeprefix("Value error, ")
+
+
 def _format_error(error: ErrorDetails) -> str:
     if not error["loc"]:
-        return error["msg"].removeprefix("Value error, ") + "."
+        return _message(error)
     name = _PREFIX + "__".join(str(part) for part in error["loc"]).upper()
-    reason = error["msg"].removeprefix("Value error, ")
     if error["type"] == "missing":
         return f"{name} is missing."
     if error["loc"][0] == "oidc" and error["loc"][-1] not in _LOGGABLE_PROVIDER_FIELDS:
-        return f"{name} is not valid: {reason[:1].lower() if len(error['loc']) > 1 else reason[:1]}{reason[1:]}."
-    return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {reason[:1].lower()}{reason[1:]}."
+        return f"{name} is not valid: {_reason(error) if len(error['loc']) > 1 else _message(error)}."
+    return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {_reason(error)}."

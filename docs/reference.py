@@ -23,6 +23,7 @@ from app.lessons.analysis import ROLES
 from app.lessons.directives import DIRECTIVE_SPECS, DirectiveSpec
 from app.lessons.front_matter import FrontMatter
 from app.lessons.model import CellTag
+from app.secret_files import SECRET_SETTINGS
 from app.settings import IdentityProviderSettings, Settings
 from runners.config.settings import Bounds, Limits, RunnerSettings
 
@@ -70,11 +71,16 @@ def settings(model: type[BaseModel], prefix: str = PREFIX, without: Collection[s
     """Every setting of a class with its default, what it may be, and what it means; but for attributes left out."""
     meanings = attribute_docs(model)
     entries = [
-        f"````{{envvar}} {variable}\n{_facts(name, field)}\n\n{meanings[name]}\n````"
+        f"````{{envvar}} {variable}\n{_facts(name, field)}\n\n{meanings[name]}{_file_variant(variable, name)}\n````"
         for variable, name, field in variables(model, prefix)
         if name not in without
     ]
     return "\n\n".join(entries)
+
+
+def _file_variant(variable: str, name: str) -> str:
+    """How a secret can be set by a file."""
+    return f" It can come from a file, which `{variable}_FILE` names." if name in SECRET_SETTINGS else ""
 
 
 def _facts(name: str, field: FieldInfo) -> str:

@@ -138,7 +138,7 @@ def _write(settings: Settings, file: IO[bytes]) -> None:
 def _write_as_web_user(settings: Settings, file: IO[bytes]) -> None:
     """Write to a file of root, in a process of the user whose files are read."""
     command = as_web_user(settings, "app.cli.main", "backup", STREAM, lessons=True)
-    environment = os.environ | web_user_environment(settings)
+    environment = web_user_environment(settings)
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=file)
     if done.returncode:
         raise BackupError("The web application's user could not read everything: see above.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import os
 from asyncio.subprocess import DEVNULL, PIPE
 
 from app.cli.console import read_settings
@@ -23,8 +22,9 @@ async def check_configured_database(settings: Settings) -> HealthCheck:
     if not needs_web_user(settings.data_dir):
         return await _check(settings)
     command = as_web_user(settings, "app.cli.database_check")
-    environment = os.environ | web_user_environment(settings)
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=DEVNULL, stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command, env=web_user_environment(settings), stdin=DEVNULL, stdout=PIPE
+    )
     out, _ = await process.communicate()
     try:
         return HealthCheck(**json.loads(out))

@@ -7,13 +7,14 @@ works but untrusted code would not be safe to run.
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Annotated
 
 import typer
 
 from app.cli.console import read_settings
 from app.cli.doctor_report import DoctorReport, to_json, to_text
-from app.cli.shell_settings import ShellSettings, shell_settings
+from app.cli.shell_settings import ShellSettings, invalid_settings, shell_settings
 
 
 def doctor(
@@ -27,11 +28,11 @@ def doctor(
 
     Exit status: 0 all is well, 1 not working, 2 invalid settings, 3 not safe for untrusted code.
     """
+    if errors := invalid_settings(os.environ):
+        _print_and_exit(DoctorReport({}, [], [], None, unusable=tuple(errors)), wants_json)
     settings = read_settings()
     # If somebody else starts the runner, this shell's settings do not matter.
     shell = shell_settings() if settings.runner_socket is None else ShellSettings()
-    if shell.refused:
-        _print_and_exit(DoctorReport({}, [], [], None, unusable=shell.refused), wants_json)
 
     from app.cli import doctor_checks  # imports a database and an HTTP client, which the errors above do not need
 

@@ -34,7 +34,7 @@ class DoctorReport:
     running: Path | None = None
     """The socket of the runner, if it was already running."""
     unusable: tuple[str, ...] = ()
-    """Settings of this shell that a runner rejects, each as ``VARIABLE: what it must be``; then nothing was checked."""
+    """A sentence about each invalid setting of this shell; if there are any, nothing was checked."""
     differing: tuple[str, ...] = ()
     """Settings of the running runner that differ from this shell's, each with both values."""
     patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes

@@ -60,7 +60,7 @@ def _restore_as_web_user(settings: Settings, file: str, replace: bool) -> int:
     """Restore in a process of the user whose files are replaced. Root opens the backup for it."""
     options = ["--replace"] if replace else []
     command = as_web_user(settings, "app.cli.main", "restore", *options, STREAM, lessons=True)
-    environment = os.environ | web_user_environment(settings)
+    environment = web_user_environment(settings)
     if file == STREAM:
         return subprocess.run(command, env=environment).returncode
     with seekable_input(file, Path()) as backup:

@@ -20,7 +20,7 @@ import typer
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.local_runner import LocalRunner, make_private_directory
-from app.cli.shell_settings import has_runner_settings, shell_settings
+from app.cli.shell_settings import invalid_settings
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
 from app.settings import Settings, is_public_url
 from app.version import described_version
@@ -52,11 +52,11 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the site, and start a runner unless LOCKSTEP_RUNNER_SOCKET names one."""
+    if errors := invalid_settings(os.environ):
+        fail("\n".join(errors), USAGE_ERROR)
     settings = read_settings()
     if wait_for_database and settings.runner_socket is None:
         fail("--wait-for-database requires LOCKSTEP_RUNNER_SOCKET.", USAGE_ERROR)
-    if settings.runner_socket is None and has_runner_settings(os.environ) and (refused := shell_settings().refused):
-        fail("\n".join(refused), USAGE_ERROR)
     os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
     try:
         make_private_directory(settings.data_dir)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.cli.console import USAGE_ERROR
+from app.settings import InvalidSettings, Settings
 from runners.wire.environment import runner_environment
 
 _TIMEOUT_S = 30
@@ -47,6 +48,18 @@ def shell_settings() -> ShellSettings:
     if said.returncode == USAGE_ERROR:
         return ShellSettings(refused=tuple(said.stdout.splitlines()))
     return ShellSettings(values=json.loads(said.stdout) if said.returncode == 0 else {})
+
+
+def invalid_settings(environment: Mapping[str, str]) -> list[str]:
+    """A sentence about each invalid setting of the web application, and of a runner that would be started from here."""
+    errors: list[str] = []
+    try:
+        Settings.read()
+    except InvalidSettings as e:
+        errors += str(e).splitlines()
+    if not environment.get("LOCKSTEP_RUNNER_SOCKET") and has_runner_settings(environment):
+        errors += shell_settings().refused
+    return errors
 
 
 def settings_differences(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:

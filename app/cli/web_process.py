@@ -26,6 +26,7 @@ from uvicorn.supervisors import Multiprocess
 from app.cli.console import fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.log_filter import copy_to_terminal
+from app.cli.web_user import web_user_environment
 from app.observability import LOGS_ON_TERMINAL
 from app.settings import Settings
 from app.web.http_protocol import LimitedHttpProtocol
@@ -151,11 +152,7 @@ def _start_as_web_user(settings: Settings, listener: socket.socket, workers: int
     if not settings.socket.is_relative_to(settings.data_dir):
         folders.append(settings.socket.parent)
     python = (sys.executable, "-P", "-m")
-    environment = os.environ | {
-        "LOCKSTEP_DATA_DIR": str(settings.data_dir),
-        "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
-        "LOCKSTEP_RUNNER_SOCKET": str(settings.socket),
-    }
+    environment = web_user_environment(settings) | {"LOCKSTEP_RUNNER_SOCKET": str(settings.socket)}
     if os.isatty(2):
         environment[LOGS_ON_TERMINAL] = "1"
     return subprocess.Popen(

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.cli.console import read_settings
+from app.secret_files import read_secret_files
 from app.settings import Settings
 from runners.wire.users import WEB_USER, is_root_of_the_machine
 
@@ -25,14 +26,14 @@ def leave_root(*arguments: str, lessons: bool = False) -> None:
     settings = read_settings()
     if not needs_web_user(settings.data_dir):
         return
-    os.environ |= web_user_environment(settings)
     command = as_web_user(settings, "app.cli.main", *(arguments or sys.argv[1:]), lessons=lessons)
-    os.execv(sys.executable, command)  # noqa: S606 - there is no shell
+    os.execve(sys.executable, command, web_user_environment(settings))  # noqa: S606 - there is no shell
 
 
 def web_user_environment(settings: Settings) -> dict[str, str]:
-    """The paths of the settings: the other user's commands start in another folder."""
-    return {"LOCKSTEP_DATA_DIR": str(settings.data_dir), "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir)}
+    """The environment of a process of the other user, which starts in another folder and cannot read root's files."""
+    paths = {"LOCKSTEP_DATA_DIR": str(settings.data_dir), "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir)}
+    return {**read_secret_files(os.environ).variables, **paths}
 
 
 def needs_web_user(data_dir: Path) -> bool:

@@ -71,7 +71,7 @@ def _what_it_must_be(variable: str, mistake: ErrorDetails) -> str:
         case "literal_error":
             return f"must be {mistake['ctx']['expected']}"
         case _:
-            return mistake["msg"]
+            return mistake["msg"].removeprefix("Value error, ")
 
 
 def _no_such(variable: str) -> str:

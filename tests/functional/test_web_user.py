@@ -244,6 +244,20 @@ async def test_commands_of_root_change_the_web_applications_database_and_secrets
     assert {owner(path) for path in made} == {WEB_USER}
 
 
+async def test_a_secret_file_that_only_root_can_read_reaches_its_commands(tmp_path: Path) -> None:
+    data, secret = tmp_path / "data", tmp_path / "database"
+    data.mkdir(mode=0o700)
+    assert give_files_to_web_user(Settings(data_dir=data))
+    secret.write_text(f"sqlite+aiosqlite:///{data}/lockstep.db\n")
+    secret.chmod(0o600)
+
+    process = await cli_process.start("db", "upgrade", data_dir=data, database_url_file=secret)
+    ended = await cli_process.finish(process, within_s=120)
+
+    assert ended.status == 0, ended.err
+    assert owner(data / "lockstep.db") == WEB_USER
+
+
 def test_a_command_of_the_web_user_is_closed_to_other_processes_of_that_user(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     waits = tmp_path / "waits.py"

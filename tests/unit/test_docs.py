@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from app.cli.main import app
 from app.lessons.catalog import Catalog
+from app.secret_files import SECRET_SETTINGS
 from app.settings import IdentityProviderSettings, Settings
 from docs.reference import attribute_docs, bounds, fill, unit, variables
 from runners.config.settings import ACCEPTANCE, Limits, RunnerSettings
@@ -59,7 +60,9 @@ def compose_defaults() -> set[tuple[str, str]]:
 
 
 COMMANDS = sorted(commands(typer.main.get_command(app)))
+SECRET_FILES = {f"{variable}_FILE" for _, variable, name, _ in FIELDS if name in SECRET_SETTINGS}
 KNOWN_SETTINGS = {variable for _, variable, _, _ in FIELDS} | {variable for variable, _ in compose_defaults()}
+KNOWN_SETTINGS |= SECRET_FILES
 
 
 def test_the_readme_is_short() -> None:
@@ -82,6 +85,16 @@ def test_a_setting_says_what_it_means_and_what_its_number_counts(
         assert least is not None
         assert counted
     assert f"{{envvar}} {variable}\n" in page("operate/settings.md")
+
+
+def test_every_secret_can_come_from_a_file_and_the_reference_says_so() -> None:
+    """A secret is a value with ``SecretStr``, or a URL that may have a password."""
+    secrets = {name for _, _, name, field in FIELDS if field.annotation is SecretStr or re.search("_url$", name)} - {
+        "public_url"
+    }
+    assert secrets | {"oidc"} == SECRET_SETTINGS
+    for variable in SECRET_FILES:
+        assert f"`{variable}`" in page("operate/settings.md")
 
 
 def test_the_unit_of_a_setting_comes_before_the_things_that_it_names() -> None:

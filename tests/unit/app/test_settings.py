@@ -22,8 +22,12 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
         ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MAX_SOCKET_PATH_BYTES, "at most 100 bytes"),
         ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
-        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "0", "greater than or equal to 1"),
-        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "many", "integer"),
+        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "0", "it must be a whole number from 1 to 10,000"),
+        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "many", "it must be a whole number from 1 to 10,000"),
+        ("LOCKSTEP_MAX_UNFINISHED_RUNS", "1.5", "it must be a whole number from 1 to 10,000"),
+        ("LOCKSTEP_STORED_MB_PER_ACCOUNT", "1" * 5000, "it must be a whole number from 0 to 1,000,000"),
+        ("LOCKSTEP_DATABASE_WAIT_TIMEOUT_S", "nan", "it must be a number from 0.1 to 300"),
+        ("LOCKSTEP_STAFF_SECOND_FACTOR", "perhaps", "it must be true or false"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_what_is_possible(
@@ -48,6 +52,43 @@ def test_every_bad_value_gets_a_sentence_of_its_own(monkeypatch: pytest.MonkeyPa
         Settings.read()
 
     assert len(str(refusal.value).splitlines()) == 2
+
+
+def test_mistakes_of_every_kind_are_listed_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those that pydantic finds, one that it finds before them, and those that it would find after them."""
+    for name, value in {
+        "LOG_FORMAT": "xml",
+        "MAX_UNFINISHED_RUNS": "many",
+        "PUBLIC_URL": "",
+        "SMTP_URL": "smtp://mail.example.org",
+        "OIDC": "{not json",
+        "OIDC__GOOGLE__CLIENT_ID": "x",
+        "DATABASE_URL_FILE": str(tmp_path / "missing"),
+    }.items():
+        monkeypatch.setenv(f"LOCKSTEP_{name}", value)
+
+    with pytest.raises(InvalidSettings) as refusal:
+        Settings.read()
+
+    assert sorted(line.partition(" ")[0] for line in str(refusal.value).splitlines()) == [
+        "LOCKSTEP_DATABASE_URL_FILE",
+        "LOCKSTEP_LOG_FORMAT",
+        "LOCKSTEP_MAX_UNFINISHED_RUNS",
+        "LOCKSTEP_OIDC",
+        "LOCKSTEP_OIDC__GOOGLE__CLIENT_SECRET",
+        "LOCKSTEP_OIDC__…",
+        "LOCKSTEP_SMTP_URL",
+    ]
+
+
+def test_variables_of_other_programs_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMTP_URL", "smtp://elsewhere.example.org")
+    monkeypatch.setenv("LOCKSTEP_LOG_FORMAT", "xml")
+
+    with pytest.raises(InvalidSettings) as refusal:
+        Settings.read()
+
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 def test_the_database_is_a_file_in_the_data_directory_unless_said_otherwise(

@@ -70,3 +70,29 @@ def test_a_refusal_loads_neither_database_nor_client(
     if "LOCKSTEP_DEVICES" in settings:  # the application's own settings were read: they bring the log
         loaded = [name for name in loaded if name != "structlog"]
     assert HEAVY.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_mistakes_in_settings_of_both_programs_are_listed_at_once(tmp_path: Path, command: str) -> None:
+    wrong = {
+        "LOCKSTEP_LOG_FORMAT": "xml",
+        "LOCKSTEP_MAX_UNFINISHED_RUNS": "many",
+        "LOCKSTEP_DEVICES": "nonsense",
+        "LOCKSTEP_LIMITS__MEMORY_MB": "lots",
+        "LOCKSTEP_WARM_TOPOLOGY": "moon:3",
+    }
+    told = subprocess.run(
+        [sys.executable, "-c", REFUSED, command],
+        env=os.environ | {"LOCKSTEP_DATA_DIR": str(tmp_path)} | wrong,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert told.stdout.splitlines()[-1].startswith("2 ")
+    said = told.stdout + told.stderr
+    for name in wrong:
+        assert len(re.findall(rf"^{name}\b", said, re.MULTILINE)) == 1
+    assert "Value error" not in said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
