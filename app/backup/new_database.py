@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app import migrate
 from app.backup.archive import BackupError
+from app.backup.site_files import DRAFT_PREFIX
 from app.db import Database
 
 _SQLITE_FILES = ("-wal", "-shm", "-journal")
@@ -89,7 +90,7 @@ async def _new_file(url: str, revision: str, replace: bool) -> AsyncIterator[Asy
     file = Path(make_url(url).database or "")
     if await asyncio.to_thread(_check_file, file) and not replace:
         await _refuse_file_with_rows(url)
-    with tempfile.TemporaryDirectory(prefix=".restore-", dir=file.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=DRAFT_PREFIX, dir=file.parent) as folder:
         draft = Path(folder) / "lockstep.db"
         db = Database(f"sqlite+aiosqlite:///{draft}")
         try:

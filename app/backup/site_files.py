@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from app.backup.archive import BackupError
+
+DRAFT_PREFIX = ".restore-"
+"""How the names of folders begin that a restore needs until it ends."""
 _NOT_LESSONS = {".git", "__pycache__", ".ipynb_checkpoints"}
 
 
@@ -32,6 +37,25 @@ def lesson_files(lessons_dir: Path) -> Iterator[tuple[str, Path]]:
                 yield f"lessons/{path.relative_to(lessons_dir).as_posix()}", path
 
 
+@contextmanager
+def alone_in(data_dir: Path) -> Iterator[None]:
+    """Keep other restores out of a folder, and delete what one that was killed has left there.
+
+    Raises:
+        BackupError: another one is running.
+    """
+    folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in data_dir.glob(f"{DRAFT_PREFIX}*"):
+            shutil.rmtree(left)
+        yield
+    except BlockingIOError:
+        raise BackupError(f"Another restore is running in {data_dir}. Wait for it.") from None
+    finally:
+        os.close(folder)
+
+
 class RestoredFiles:
     """The files of a backup: first beside their places, then in them.
 
@@ -41,7 +65,7 @@ class RestoredFiles:
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._secrets = data_dir / "secrets"
-        self._draft = Path(tempfile.mkdtemp(prefix=".restore-", dir=data_dir))
+        self._draft = Path(tempfile.mkdtemp(prefix=DRAFT_PREFIX, dir=data_dir))
         self._before = self._draft / "secrets before"
 
     def __enter__(self) -> Self:

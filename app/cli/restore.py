@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from app.backup.service import restore_backup
+from app.backup.site_files import alone_in
 from app.cli.backup import describe_backup
 from app.cli.backup_files import STREAM, seekable_input
 from app.cli.console import ENDED_BY_SIGTERM, ending_at_sigterm, fail, print_message, read_settings
@@ -39,6 +40,7 @@ def restore(
         spool = settings.data_dir
         with (
             ending_at_sigterm(ENDED_BY_SIGTERM),
+            alone_in(settings.data_dir),
             seekable_input(file, spool) as backup,
             RowProgress("Restored") as progress,
         ):

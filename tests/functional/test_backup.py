@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
 import tarfile
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from watchfiles import awatch
 
 from app import migrate
 from app.accounts.signing import load_secrets
@@ -407,6 +409,33 @@ async def test_a_restore_that_fails_midway_changes_nothing(
     assert "\n" not in str(refused.value)
     assert await rows_of(site.database) == before
     assert files_in(site.data_dir / "secrets") == secrets
+    assert list(site.data_dir.glob(".restore-*")) == []
+
+
+async def test_a_restore_that_is_killed_changes_nothing_and_the_next_one_cleans_up(
+    site: Settings, db: Database, tmp_path: Path
+) -> None:
+    await add_runs(db, 0, 4000, events=10)
+    file = tmp_path / "site.tar.gz"
+    file.write_bytes((await archive_of(site)).getvalue())
+    await add_runs(db, 4000, 1)
+    before, secrets = await all_rows(db), files_in(site.data_dir / "secrets")
+    await db.close()
+    process = await cli_process.start("restore", "--replace", str(file), **options(site))
+    async for changes in awatch(site.data_dir, step=10):
+        if any(".restore-" in path for _, path in changes):
+            break
+    process.send_signal(signal.SIGSTOP)
+    refused = await lockstep("restore", "--replace", str(file), **options(site))
+    assert refused.err == f"Another restore is running in {site.data_dir}. Wait for it.\n"
+    process.kill()
+    await process.wait()
+    assert process.returncode == -signal.SIGKILL
+
+    assert await rows_of(site.database) == before
+    assert files_in(site.data_dir / "secrets") == secrets
+    again = await lockstep("restore", "--replace", str(file), within_s=120, **options(site))
+    assert again.status == 0, again.err
     assert list(site.data_dir.glob(".restore-*")) == []
 
 
