@@ -19,7 +19,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.browser import Browser
-from app.accounts.models import AuthChallenge
+from app.accounts.models import Account, AuthChallenge
 from app.accounts.tokens import token_hash
 from app.db import dialect_insert, now
 from app.errors import LockstepError
@@ -45,6 +45,7 @@ class AuthChallengeContext:
 
     account_id: str | None
     data: Mapping[str, str]
+    expires_at: datetime
 
 
 async def create_challenge(
@@ -54,12 +55,16 @@ async def create_challenge(
     key: str,
     data: Mapping[str, str] | None = None,
     account_id: str | None = None,
+    expires_at: datetime | None = None,
 ) -> None:
-    """Store what the response with ``key`` is checked against. Sets the browser's cookie if it has none."""
+    """Store what the response with ``key`` is checked against. Sets the browser's cookie if it has none.
+
+    ``expires_at``: when the challenge expires that this one renews.
+    """
     token = _browser_token(cookies) or secrets.token_urlsafe(32)
     row = {"purpose": purpose, "account_id": account_id, "data": json.dumps(dict(data or {}))}
     hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(token)}
-    session.add(AuthChallenge(**hashes, **row, expires_at=now() + CHALLENGE_LIFETIME))
+    session.add(AuthChallenge(**hashes, **row, expires_at=expires_at or now() + CHALLENGE_LIFETIME))
     await session.flush()
     cookies.set(_COOKIE_NAME, token, int(CHALLENGE_LIFETIME.total_seconds()))
 
@@ -75,10 +80,16 @@ async def consume_challenge(session: AsyncSession, cookies: Cookies, purpose: st
         AuthChallenge.purpose == purpose,
         AuthChallenge.expires_at > now(),
     )
-    found = (await session.execute(mine.returning(AuthChallenge.account_id, AuthChallenge.data))).one_or_none()
+    told = (AuthChallenge.account_id, AuthChallenge.data, AuthChallenge.expires_at)
+    found = (await session.execute(mine.returning(*told))).one_or_none()
     if found is None:
         raise AuthChallengeExpired
-    return AuthChallengeContext(found.account_id, json.loads(found.data))
+    return AuthChallengeContext(found.account_id, json.loads(found.data), found.expires_at)
+
+
+async def revoke_challenges(session: AsyncSession, account: Account) -> None:
+    """Invalidate all open challenges of the account, as after a password change."""
+    await session.execute(delete(AuthChallenge).where(AuthChallenge.account_id == account.id))
 
 
 def issue_signed_challenge(browser: Browser) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from app import i18n
 from app.accounts import flash
+from app.accounts.auth_challenges import revoke_challenges
 from app.accounts.auth_methods import list_passwordless_methods
 from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.accounts.dependencies import (
@@ -40,6 +41,7 @@ from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.routes import InvalidFields, account_page, redirect_after_login, redirect_to
+from app.accounts.sensitive_changes import lock_for_sensitive_change
 from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
 from app.accounts.trusted_devices import trust_device
 from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email
@@ -150,6 +152,7 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
         await revoke_all_auth_sessions(session, account)
         login = await _confirm_and_log_in(request, session, account, password_hash=hashed)
         await revoke_links(session, account)
+        await revoke_challenges(session, account)
         await clear_email_requests(session, browser, "reset", account.email)
         auth_methods = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
         await mailer.send_changed(session, account, "password", account.email, auth_methods)
@@ -169,12 +172,12 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
     db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
     async with db.writing() as session:
         await advisory_lock(session, f"address {email_key(link.email)}")
+        account = await lock_for_sensitive_change(request, session)
         await use_link(session, link)
         taken = await find_claimed_account(session, link.email)
         if taken is not None and taken.id != account.id:
             raise EmailLinkUsed
         await delete_unclaimed_account(session, link.email)
-        account = await lock_account(session, account)
         await mailer.send_changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await revoke_links(session, account)  # those to the old address

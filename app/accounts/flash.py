@@ -15,6 +15,7 @@ from app.accounts.identities import (
 )
 from app.accounts.identity_providers import InvalidProviderResponse, ProviderAccessDenied, ProviderUnavailable
 from app.accounts.invitations import InvalidInvitation, InvitationRequired, SignUpClosed
+from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired
 from app.i18n import N_, gettext, ngettext, number
 from app.web.cookies import Cookies
 
@@ -34,6 +35,7 @@ PROVIDER_ERRORS = {
             EmailNotVerified,
             IdentityAlreadyLinked,
         ),
+        *(LoginTooOld, PasskeyRequired),
         *(ProviderAlreadyLinked, InvitationEmailMismatch, InvalidInvitation, InvitationRequired, SignUpClosed),
     )
 }

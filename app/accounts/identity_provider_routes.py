@@ -40,6 +40,7 @@ from app.accounts.merge import MERGERS
 from app.accounts.models import Account, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
 from app.accounts.routes import InvalidFields, account_page, redirect_after_login
+from app.accounts.sensitive_changes import lock_for_sensitive_change
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
@@ -154,9 +155,8 @@ async def unlink_provider(
     try:
         await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await unlink_identity(
-                session, signed_in.account, identity_provider.settings.issuer, enabled_issuers(request)
-            )
+            account = await lock_for_sensitive_change(request, session)
+            await unlink_identity(session, account, identity_provider.settings.issuer, enabled_issuers(request))
     except (InvalidFields, TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
         return await _provider_page(request, signed_in, provider, e)
     record(SecurityEvent.provider_unlinked, reason=identity_provider.settings.issuer)
@@ -193,6 +193,7 @@ async def _complete_authorization(
             raise AuthChallengeExpired
         async with db.writing() as session:
             await link_identity(session, account, person)
+            await lock_for_sensitive_change(request, session)  # afterward: an identity is locked before an account
             await account_mailer(request).send_changed(session, account, "auth_methods", account.email)
         record(SecurityEvent.provider_linked, reason=person.issuer)
         return redirect_with_flash(request, "security_page", "linked")

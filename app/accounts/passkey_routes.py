@@ -40,6 +40,7 @@ from app.accounts.passkeys import (
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
 from app.accounts.routes import InvalidFields, account_page
 from app.accounts.second_factor import strengthen_session
+from app.accounts.sensitive_changes import lock_for_sensitive_change
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.accounts.validation import INVALID_NAME, normalize_name
 from app.errors import LockstepError
@@ -127,6 +128,7 @@ async def add_new_passkey(
     if pending.account_id != account.id:
         raise InvalidPasskeyResponse
     async with db.writing() as session:
+        await lock_for_sensitive_change(request, session)
         await add_passkey(session, relying_party, account, pending.data["name"], challenge, credential)
         if (await get_principal(request)).lacks_second_factor:
             await strengthen_session(session, signed_in.auth_session.token_hash, "passkey")
@@ -165,7 +167,8 @@ async def remove_own_passkey(
     try:
         await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await remove_passkey(session, signed_in.account, passkey, enabled_issuers(request))
+            account = await lock_for_sensitive_change(request, session)
+            await remove_passkey(session, account, passkey, enabled_issuers(request))
     except (InvalidFields, TooManyAttempts, LastAuthMethod) as e:
         return _passkey_page(request, signed_in, mine, e)
     record(SecurityEvent.passkey_removed)

@@ -29,10 +29,12 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from app.accounts.auth_challenges import revoke_challenges
+from app.accounts.email_links import revoke_links
 from app.accounts.identities import require_another_auth_method
 from app.accounts.models import Account, Passkey
 from app.accounts.service import lock_account
-from app.db import advisory_lock, now
+from app.db import now
 from app.errors import LockstepError, NotFound
 from app.i18n import N_
 
@@ -164,6 +166,7 @@ async def add_passkey(
 ) -> Passkey:
     """Verify and store the passkey that a device has created.
 
+    What was begun without it is invalid: links in emails, and other passkeys, authenticator apps and providers.
     Raises InvalidPasskeyResponse, PasskeyAlreadyRegistered or TooManyPasskeys.
     """
     identifier = read_credential_id(credential)
@@ -177,8 +180,7 @@ async def add_passkey(
         )
     except Exception as e:  # see read_challenge
         raise InvalidPasskeyResponse from e
-    await advisory_lock(session, f"passkeys {account.id}")
-    await lock_account(session, account)
+    account = await lock_account(session, account)
     if await session.get(Passkey, identifier) is not None:
         raise PasskeyAlreadyRegistered
     if len(await list_passkeys(session, account)) >= MAX_PASSKEYS:
@@ -194,6 +196,8 @@ async def add_passkey(
         last_used_at=None,
     )
     session.add(passkey)
+    await revoke_links(session, account)
+    await revoke_challenges(session, account)
     await session.flush()
     return passkey
 

@@ -13,6 +13,8 @@ import pyotp
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.auth_challenges import revoke_challenges
+from app.accounts.email_links import revoke_links
 from app.accounts.models import Account, Authenticator, AuthSession, RecoveryCode, Role
 from app.accounts.service import lock_account
 from app.accounts.tokens import token_hash
@@ -66,12 +68,17 @@ async def count_recovery_codes(session: AsyncSession, account: Account) -> int:
 
 
 async def add_authenticator(session: AsyncSession, account: Account, secret: str, code: str) -> list[str] | None:
-    """Store the app that shows this code, instead of an earlier one. Returns recovery codes; None if it is wrong."""
+    """Store the app that shows this code, instead of an earlier one. Returns recovery codes; None if it is wrong.
+
+    What was begun without it is invalid: links in emails, other apps, passkeys and providers.
+    """
     step = matching_step(secret, code, now().timestamp())
     if step is None:
         return None
     account = await lock_account(session, account)
     await remove_authenticator(session, account)
+    await revoke_links(session, account)
+    await revoke_challenges(session, account)
     session.add(Authenticator(account_id=account.id, secret=secret, last_step=step, created_at=now()))
     codes = [
         base64.b32encode(secrets.token_bytes(_RECOVERY_CODE_BYTES)).decode().lower() for _ in range(RECOVERY_CODES)

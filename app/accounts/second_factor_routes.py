@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from datetime import datetime
 
 import pyotp
 import segno
@@ -31,8 +32,9 @@ from app.accounts.second_factor import (
     use_code,
     with_code,
 )
+from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, lock_for_sensitive_change
 from app.accounts.session_cookie import session_token_hash
-from app.accounts.settings_routes import LOGIN_TOO_OLD, reauthenticate, redirect_with_flash
+from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt
 from app.security_log import SecurityEvent, record
@@ -119,17 +121,19 @@ async def confirm_authenticator(
             started = await consume_challenge(session, browser.cookies, _SET_UP, form.get("key", ""))
         if started.account_id != account.id:
             raise AuthChallengeExpired
-    except (TooManyAttempts, AuthChallengeExpired) as e:
+        async with db.writing() as session:
+            account = await lock_for_sensitive_change(request, session)
+            codes = await add_authenticator(session, account, started.data["secret"], form.get("code", ""))
+            if codes is not None:
+                method = with_code(signed_in.auth_session.method)
+                await strengthen_session(session, signed_in.auth_session.token_hash, method)
+                await clear_auth_attempts(session, browser, "code", account.email)
+                await mailer.send_changed(session, account, "second_factor", account.email)
+    except (TooManyAttempts, AuthChallengeExpired, LoginTooOld, PasskeyRequired) as e:
         return await _authenticator_page(request, signed_in, e)
-    async with db.writing() as session:
-        codes = await add_authenticator(session, account, started.data["secret"], form.get("code", ""))
-        if codes is not None:
-            method = with_code(signed_in.auth_session.method)
-            await strengthen_session(session, signed_in.auth_session.token_hash, method)
-            await clear_auth_attempts(session, browser, "code", account.email)
-            await mailer.send_changed(session, account, "second_factor", account.email)
     if codes is None:
-        return await _secret_page(request, signed_in, started.data["secret"], InvalidFields({"code": WRONG_CODE}))
+        wrong = InvalidFields({"code": WRONG_CODE})
+        return await _secret_page(request, signed_in, started.data["secret"], wrong, started.expires_at)
     record(SecurityEvent.authenticator_added)
     return account_page(request, "accounts/recovery_codes.html", account=account, codes=codes)
 
@@ -144,7 +148,7 @@ async def remove_own_authenticator(
     except (InvalidFields, TooManyAttempts) as e:
         return await _authenticator_page(request, signed_in, e)
     async with db.writing() as session:
-        await remove_authenticator(session, signed_in.account)
+        await remove_authenticator(session, await lock_for_sensitive_change(request, session))
         await mailer.send_changed(session, signed_in.account, "second_factor", signed_in.account.email)
     record(SecurityEvent.authenticator_removed)
     return redirect_with_flash(request, "authenticator_page", "authenticator_removed")
@@ -158,7 +162,7 @@ async def answer_second_factor_required(request: Request, error: Exception) -> R
 async def _require_fresh_sign_in(request: Request, signed_in: SignedIn, form: Mapping[str, str], field: str) -> None:
     """Check that the sign-in is recent, and the password if there is one. Raises InvalidFields or TooManyAttempts."""
     if not signed_in.recently:
-        raise InvalidFields({field: LOGIN_TOO_OLD})
+        raise InvalidFields({field: LoginTooOld.message})
     await reauthenticate(request, signed_in, form, field)
 
 
@@ -168,13 +172,18 @@ async def _count_code(request: Request, account: Account) -> None:
 
 
 async def _secret_page(
-    request: Request, signed_in: SignedIn, secret: str, failure: LockstepError | None = None
+    request: Request,
+    signed_in: SignedIn,
+    secret: str,
+    failure: LockstepError | None = None,
+    expires_at: datetime | None = None,
 ) -> HTMLResponse:
+    """Show the secret; a code confirms it until ``expires_at``, ten minutes from now if that is None."""
     key = secrets.token_urlsafe(32)
     async with DATABASE.get(request.app).writing() as session:
         await count_attempt(session, account_limit_key("handshake", signed_in.account.id), AUTH_CHALLENGES)
         await create_challenge(
-            session, request_cookies(request), _SET_UP, key, {"secret": secret}, signed_in.account.id
+            session, request_cookies(request), _SET_UP, key, {"secret": secret}, signed_in.account.id, expires_at
         )
     uri = provisioning_uri(signed_in.account, secret)
     code = Markup(segno.make(uri, error="m", micro=False).svg_inline(scale=5, border=4, dark="#000", light="#fff"))  # noqa: S704

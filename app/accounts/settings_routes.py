@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from app import i18n
 from app.accounts import flash
+from app.accounts.auth_challenges import revoke_challenges
 from app.accounts.auth_methods import list_passwordless_methods
 from app.accounts.auth_sessions import (
     create_auth_session,
@@ -48,7 +49,13 @@ from app.accounts.rate_limit import (
     count_email_request,
 )
 from app.accounts.routes import InvalidFields, account_page
-from app.accounts.second_factor import find_authenticator, is_strong
+from app.accounts.second_factor import find_authenticator
+from app.accounts.sensitive_changes import (
+    LoginTooOld,
+    PasskeyRequired,
+    lock_for_sensitive_change,
+    require_known_factors,
+)
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
@@ -68,8 +75,6 @@ from app.web.security_headers import CLEAR_CACHE_HEADERS
 router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings", tags=[Access.account])
 
 INVALID_TIME_ZONE = N_("Choose a time zone from the list.")
-LOGIN_TOO_OLD = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
-PASSKEY_REQUIRED = N_("Sign in with your passkey first. This site requires it of instructors and admins.")
 _NO_ERRORS: Mapping[str, str] = {}
 
 
@@ -130,10 +135,11 @@ async def change_password(
         return await _security_page(request, signed_in, e)
     hashed = await passwords.hash(new)
     async with db.writing() as session:
-        mine = await lock_account(session, signed_in.account)
+        mine = await lock_for_sensitive_change(request, session)
         mine.password_hash = hashed
         await revoke_all_auth_sessions(session, mine)
         await revoke_links(session, mine)
+        await revoke_challenges(session, mine)
         token = await create_auth_session(
             session,
             mine,
@@ -175,6 +181,7 @@ async def revoke_auth_sessions(request: Request, lang: str, signed_in: RequiredS
     except (InvalidFields, TooManyAttempts) as e:
         return await _security_page(request, signed_in, e)
     async with db.writing() as session:
+        await lock_for_sensitive_change(request, session)
         if form.get("which") == "others":
             await revoke_all_auth_sessions(session, signed_in.account, but=signed_in.auth_session.token_hash)
         else:
@@ -216,7 +223,7 @@ async def delete_account(
     except (InvalidFields, TooManyAttempts) as e:
         return _data_page(request, signed_in, e)
     async with db.writing() as session:
-        await erase_account(session, signed_in.account, erasers)
+        await erase_account(session, await lock_for_sensitive_change(request, session), erasers)
     record(SecurityEvent.account_deleted)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
@@ -237,32 +244,22 @@ async def reauthenticate(
     Raises InvalidFields, with the errors of other fields too, or TooManyAttempts.
     """
     errors = dict(other_errors)
-    # Otherwise, a stolen password could add or remove a second factor.
-    if (await get_principal(request)).lacks_second_factor and await _has_passkey(request, signed_in.account):
-        record(SecurityEvent.reauthentication_failed, reason="passkey required")
-        raise InvalidFields({field: PASSKEY_REQUIRED})
-    if not is_strong(signed_in.auth_session.method) and await _has_authenticator(request, signed_in.account):
-        record(SecurityEvent.reauthentication_failed, reason="code required")
-        raise InvalidFields({field: LOGIN_TOO_OLD})
+    lacks = (await get_principal(request)).lacks_second_factor
+    try:
+        async with DATABASE.get(request.app).session() as session:
+            method = signed_in.auth_session.method
+            await require_known_factors(session, signed_in.account, method, lacks_second_factor=lacks)
+    except (LoginTooOld, PasskeyRequired) as e:
+        raise InvalidFields({field: e.message}) from e
     if signed_in.account.password_hash is None:
         if not signed_in.recently:
             record(SecurityEvent.reauthentication_failed, reason="sign-in too old")
-            errors[field] = LOGIN_TOO_OLD
+            errors[field] = LoginTooOld.message
     elif not await _is_password(request, signed_in.account, signed_in.account.password_hash, form.get(field, "")):
         record(SecurityEvent.reauthentication_failed, reason="wrong password")
         errors[field] = WRONG_PASSWORD
     if errors:
         raise InvalidFields(errors)
-
-
-async def _has_passkey(request: Request, account: Account) -> bool:
-    async with DATABASE.get(request.app).session() as session:
-        return bool(await list_passkeys(session, account))
-
-
-async def _has_authenticator(request: Request, account: Account) -> bool:
-    async with DATABASE.get(request.app).session() as session:
-        return await find_authenticator(session, account) is not None
 
 
 async def _is_password(request: Request, account: Account, password_hash: str, password: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import pyotp
 import pytest
 from fastapi import FastAPI
 from joserfc import jwt
@@ -19,13 +20,14 @@ from sqlalchemy import select, update
 from app.accounts import identity_providers
 from app.accounts.identity_providers import AuthorizationRequest, InvalidProviderResponse, OidcProvider
 from app.accounts.invitations import create_invitation
-from app.accounts.models import Account, AuthChallenge, AuthSession, Identity, Role
+from app.accounts.models import Account, AuthChallenge, Authenticator, AuthSession, Identity, Role
 from app.accounts.service import create_account
 from app.accounts.session_cookie import SESSION_COOKIE
 from app.db import now
 from app.main import create_app
 from app.settings import IdentityProviderSettings, Settings
 from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.authenticator_app import set_up_authenticator
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.oidc_issuer import CLIENT, SECRET, Issuer
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -392,6 +394,30 @@ async def test_linking_that_somebody_else_began_or_whose_identity_is_taken_links
         assert "took too long" in await told(other, await other.get(issuer.consent(address)))
     async with app.state.db.session() as session:
         assert [each.subject for each in await session.scalars(select(Identity))] == ["ada"]
+
+
+@pytest.mark.parametrize("added_by", ["the owner", "a row"])
+async def test_linking_that_a_thief_began_is_refused_after_a_second_factor(
+    app: FastAPI, issuer: Issuer, added_by: str
+) -> None:
+    account = await store_account(app.state.db, email="ada@example.org")
+    async with app.state.db.writing() as session:
+        hashed = await app.state.password_hasher.hash(PASSWORD)
+        await session.execute(update(Account).values(password_hash=hashed))
+    async with await signed_in_browser(app, account) as eve, await signed_in_browser(app, account) as ada:
+        page = (await eve.post(PAGE, data={"password": PASSWORD})).text
+        address = page.split('<a class="button primary" href="')[1].split('"')[0].replace("&amp;", "&")
+        if added_by == "the owner":
+            await set_up_authenticator(ada, PASSWORD, lambda secret: pyotp.TOTP(secret).now())
+        else:
+            async with app.state.db.writing() as session:
+                session.add(Authenticator(account_id=account.id, secret="S" * 32, last_step=0, created_at=now()))
+
+        sentence = "took too long" if added_by == "the owner" else "You signed in a while ago"
+        assert sentence in await told(eve, await eve.get(issuer.consent(address)))
+
+    async with app.state.db.session() as session:
+        assert (await session.scalars(select(Identity))).all() == []
 
 
 async def test_github_identifies_people_in_its_own_way(app: FastAPI, client: httpx.AsyncClient, issuer: Issuer) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
+import pyotp
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import select, update
@@ -16,12 +17,14 @@ from webauthn.helpers import bytes_to_base64url
 from app.accounts import auth_challenges
 from app.accounts.auth_sessions import REAUTHENTICATE_AFTER
 from app.accounts.models import Account, AuthChallenge, AuthSession, Passkey
+from app.accounts.models import Authenticator as AuthenticatorApp
 from app.accounts.passkeys import RelyingParty, relying_party_at
 from app.accounts.rate_limit import AUTH_CHALLENGES
 from app.accounts.session_cookie import SESSION_COOKIE
 from app.db import now
 from app.rate_limit import RateLimitCounter
 from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.authenticator_app import set_up_authenticator
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.mailbox import Mailbox
 from tests.factories.passkey_authenticator import PRESENT, Authenticator
@@ -312,6 +315,33 @@ async def test_a_passkey_is_created_once_for_its_requester_with_its_owner_verifi
     device = await added(ada)
     again = {"credential": device.make((await options_for_new(ada)).json())}
     assert (await ada.post("/en/settings/security/passkeys", json=again)).status_code == 409
+
+
+@pytest.mark.parametrize("added_by", ["the owner's passkey", "the owner's app", "a row"])
+async def test_a_passkey_that_a_thief_began_to_add_is_refused_after_a_second_factor(
+    app: FastAPI, account: Account, ada: httpx.AsyncClient, added_by: str
+) -> None:
+    async with app.state.db.writing() as session:
+        hashed = await app.state.password_hasher.hash(PASSWORD)
+        await session.execute(update(Account).values(password_hash=hashed))
+    async with await signed_in_browser(app, account) as client:
+        eve = at_localhost(client)
+        device = Authenticator()
+        credential = {"credential": device.make((await options_for_new(eve, "Mine", PASSWORD)).json())}
+        if added_by == "the owner's passkey":
+            options = (await options_for_new(ada, "Hers", PASSWORD)).json()
+            made = await ada.post("/en/settings/security/passkeys", json={"credential": Authenticator().make(options)})
+            assert made.status_code == 200
+        elif added_by == "the owner's app":
+            await set_up_authenticator(ada, PASSWORD, lambda secret: pyotp.TOTP(secret).now())
+        else:
+            async with app.state.db.writing() as session:
+                session.add(AuthenticatorApp(account_id=account.id, secret="S" * 32, last_step=0, created_at=now()))
+
+        refused = await eve.post("/en/settings/security/passkeys", json=credential)
+
+        assert refused.status_code == (403 if added_by == "a row" else 410)
+        assert (await sign_in(eve, device.sign(await asked(eve)))).status_code == 422
 
 
 async def test_a_passkey_is_renamed_and_removed_but_not_the_last_way_in(

@@ -11,10 +11,19 @@ import httpx
 import pyotp
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import select, update
+from sqlalchemy import delete, func, select, update
 
 from app.accounts import second_factor
-from app.accounts.models import Account, AuthSession, Passkey, RecoveryCode, Role
+from app.accounts.models import (
+    Account,
+    AuthChallenge,
+    Authenticator,
+    AuthSession,
+    EmailLink,
+    Passkey,
+    RecoveryCode,
+    Role,
+)
 from app.accounts.session_cookie import ACCOUNT_COOKIE, SIGNED_OUT
 from app.db import now
 from app.main import create_app
@@ -244,6 +253,121 @@ async def test_a_browser_signed_in_before_the_app_was_set_up_cannot_remove_it(
             refused = await eve.post(path, data={**form, "new_password": PASSWORD})
             assert (refused.status_code, "You signed in a while ago" in refused.text) == (422, True), path
     assert (await tea.post(f"{APP}/remove", data=form)).status_code == 303
+
+
+async def begin(client: httpx.AsyncClient) -> tuple[str, str]:
+    """Begin to set up an app. Returns its secret and the key of the form."""
+    page = (await client.post(APP, data={"password": PASSWORD})).text
+    secret = "".join(re.findall(r'class="totp-key">([A-Z2-7 ]+)<', page)[0].split())
+    return secret, key_in(page)
+
+
+def key_in(page: str) -> str:
+    return str(re.findall(r'name="key" value="([\w-]+)"', page)[0])
+
+
+async def test_a_set_up_that_a_thief_began_earlier_does_not_replace_the_owners_app(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    async with browser_client(app) as eve:
+        await eve.post("/en/sign-in", data=TEA)
+        stolen, key = await begin(eve)
+        secret, _codes = await set_up(tea, clock)
+
+        refused = await eve.post(f"{APP}/confirm", data={"key": key, "code": clock.next_code(stolen)})
+
+        assert (refused.status_code, "<li><code>" in refused.text) == (410, False)
+        await eve.post("/en/sign-in", data=TEA)
+        assert (await eve.post("/en/sign-in/code", data={"code": clock.next_code(stolen)})).status_code == 422
+        assert (await eve.post("/en/sign-in/code", data={"code": clock.next_code(secret)})).status_code == 303
+
+
+async def test_a_weak_session_confirms_nothing_even_with_a_set_up_that_is_open(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    secret, key = await begin(tea)
+    await another_app(app, teacher)
+
+    refused = await tea.post(f"{APP}/confirm", data={"key": key, "code": clock.next_code(secret)})
+
+    assert (refused.status_code, "You signed in a while ago" in refused.text) == (403, True)
+    async with app.state.db.session() as session:
+        assert (await session.get_one(Authenticator, teacher.id)).secret == "S" * 32
+
+
+async def another_app(app: FastAPI, account: Account) -> None:
+    """The app of a set-up that ends while another change is under way: the change stays open."""
+    async with app.state.db.writing() as session:
+        session.add(Authenticator(account_id=account.id, secret="S" * 32, last_step=0, created_at=now()))
+
+
+@pytest.mark.parametrize("meanwhile", ["a second factor", "signed out"])
+@pytest.mark.parametrize("change", ["new password", "remove"])
+async def test_a_change_is_checked_again_when_it_is_made(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, change: str, meanwhile: str
+) -> None:
+    hasher = app.state.password_hasher
+    slow = "hash" if change == "new password" else "verify"
+    work = getattr(hasher, slow)
+
+    async def interrupted(*values: str) -> object:
+        done = await work(*values)
+        if meanwhile == "signed out":
+            async with app.state.db.writing() as session:
+                await session.execute(delete(AuthSession))
+        else:
+            await another_app(app, teacher)
+        return done
+
+    monkeypatch.setattr(hasher, slow, interrupted)
+    form = {"password": PASSWORD, "remove_password": PASSWORD, "new_password": "another good lamp 7"}
+
+    path = "/en/settings/security/password" if change == "new password" else f"{APP}/remove"
+    refused = await tea.post(path, data=form)
+
+    assert refused.status_code == (401 if meanwhile == "signed out" else 403)
+    async with app.state.db.session() as session:
+        mine = await session.get_one(Account, teacher.id)
+        assert await session.scalar(select(func.count()).select_from(Authenticator)) == (meanwhile != "signed out")
+    assert mine.password_hash == teacher.password_hash
+
+
+async def test_a_wrong_code_does_not_extend_the_time_for_setting_up(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    secret, key = await begin(tea)
+    async with app.state.db.session() as session:
+        before = await session.scalar(select(AuthChallenge.expires_at))
+
+    wrong = await tea.post(f"{APP}/confirm", data={"key": key, "code": "000000"})
+
+    assert wrong.status_code == 422
+    async with app.state.db.session() as session:
+        assert await session.scalar(select(AuthChallenge.expires_at)) == before
+    right = {"key": key_in(wrong.text), "code": clock.next_code(secret)}
+    assert (await tea.post(f"{APP}/confirm", data=right)).status_code == 200
+
+
+async def test_an_address_that_a_thief_asked_for_is_not_set_after_the_owner_has_an_app(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient, clock: Clock, mailbox: Mailbox
+) -> None:
+    async with browser_client(app) as eve:
+        await eve.post("/en/sign-in", data=TEA)
+        for address in ("eve@example.net", "eve2@example.net"):
+            await eve.post("/en/settings/security/email", data={"email": address, "email_password": PASSWORD})
+            async with asyncio.timeout(10):
+                while not mailbox.to(address):  # noqa: ASYNC110 - the sender is a task beside us
+                    await asyncio.sleep(0.01)
+        link = mailbox.link("eve2@example.net")
+        await set_up(tea, clock)
+        revoked = await eve.post(link)
+        async with app.state.db.writing() as session:
+            await session.execute(update(EmailLink).values(used_at=None))
+        weak = await eve.post(link)
+        assert (revoked.status_code, weak.status_code) == (410, 403)
+        assert "You signed in a while ago" in weak.text
+    async with app.state.db.session() as session:
+        assert (await session.get_one(Account, teacher.id)).email == TEA["email"]
 
 
 async def test_a_secret_is_bound_to_the_account_and_the_browser_that_asked(
