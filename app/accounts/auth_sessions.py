@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -35,10 +35,16 @@ async def create_auth_session(
     user_agent: str = "",
     ip_address: str = "",
     pending: bool = False,
+    signed_in_at: datetime | None = None,
 ) -> str:
-    """Sign a browser in, or with ``pending`` after a second step. Returns the token for its cookie."""
+    """Sign a browser in, or with ``pending`` after a second step. Returns the token for its cookie.
+
+    ``signed_in_at``: when the browser signed in whose session this one replaces.
+    """
     token = secrets.token_urlsafe(32)
     moment = now()
+    created_at = signed_in_at or moment
+    lasts_until = min(moment + AUTH_SESSION_LIFETIME, created_at + MAX_AUTH_SESSION_LIFETIME)
     session.add(
         AuthSession(
             token_hash=token_hash(token),
@@ -46,9 +52,9 @@ async def create_auth_session(
             account_id=account.id,
             method=method,
             pending=pending,
-            created_at=moment,
+            created_at=created_at,
             last_seen_at=moment,
-            expires_at=moment + (SECOND_STEP_LIFETIME if pending else AUTH_SESSION_LIFETIME),
+            expires_at=moment + SECOND_STEP_LIFETIME if pending else lasts_until,
             user_agent=user_agent[:_MAX_USER_AGENT],
             ip_address=ip_address[:_MAX_IP_ADDRESS],
         )

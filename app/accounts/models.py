@@ -82,6 +82,7 @@ class AuthSession(Base):
     pending: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether it waits for the code of the second step: until then it signs nobody in."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    """When the browser signed in. A new password replaces the session but not this."""
     last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last used, accurate to a few minutes."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -146,6 +146,7 @@ async def change_password(
             method=signed_in.auth_session.method,
             user_agent=signed_in.auth_session.user_agent,
             ip_address=signed_in.auth_session.ip_address,
+            signed_in_at=signed_in.auth_session.created_at,  # the password alone is no recent sign-in
         )
         auth_methods = await list_passwordless_methods(session, mine, sites)
         await mailer.send_changed(session, mine, "password", mine.email, auth_methods)

@@ -332,6 +332,25 @@ async def test_a_change_is_checked_again_when_it_is_made(
     assert mine.password_hash == teacher.password_hash
 
 
+async def test_a_new_password_does_not_make_an_old_sign_in_recent(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    await set_up(tea, clock)
+    signed_in_at = now() - timedelta(minutes=11)
+    async with app.state.db.writing() as session:
+        await session.execute(update(AuthSession).values(created_at=signed_in_at))
+    new = "another good lamp 7"
+
+    changed = await tea.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": new})
+
+    assert changed.status_code == 303
+    for path, field in ((APP, "password"), (f"{APP}/remove", "remove_password")):
+        stale = await tea.post(path, data={field: new})
+        assert (stale.status_code, "You signed in a while ago" in stale.text) == (422, True)
+    async with app.state.db.session() as session:
+        assert await session.scalar(select(AuthSession.created_at)) == signed_in_at
+
+
 async def test_a_wrong_code_does_not_extend_the_time_for_setting_up(
     app: FastAPI, tea: httpx.AsyncClient, clock: Clock
 ) -> None:
