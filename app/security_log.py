@@ -21,6 +21,7 @@ _log = structlog.get_logger("security")
 class SecurityEvent(StrEnum):
     sign_in = "sign_in"
     sign_in_failed = "sign_in_failed"
+    second_step_asked = "second_step_asked"
     sign_out = "sign_out"
     auth_sessions_ended = "auth_sessions_ended"
     reauthentication_failed = "reauthentication_failed"
@@ -31,6 +32,7 @@ class SecurityEvent(StrEnum):
     input_refused = "input_refused"
     account_created = "account_created"
     password_changed = "password_changed"  # noqa: S105 - an event
+    password_reset_requested = "password_reset_requested"  # noqa: S105 - an event
     email_change_requested = "email_change_requested"
     email_changed = "email_changed"
     passkey_added = "passkey_added"
@@ -46,7 +48,12 @@ class SecurityEvent(StrEnum):
     data_exported = "data_exported"
 
 
-_ROUTINE = (SecurityEvent.sign_in, SecurityEvent.sign_out, SecurityEvent.account_created)
+_ROUTINE = (
+    SecurityEvent.sign_in,
+    SecurityEvent.second_step_asked,
+    SecurityEvent.sign_out,
+    SecurityEvent.account_created,
+)
 """Logged as information; everything else is a warning, so that commands log it, too."""
 
 

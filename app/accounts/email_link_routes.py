@@ -214,6 +214,11 @@ async def _send_reset_link(db: Database, mailer: AccountMailer, email: str) -> N
         account = await find_by_email(session, email, held=True)
         if account is not None and account.disabled_at is None:
             await mailer.send_link(session, account, LinkPurpose.reset, account.email)
+    if account is None:
+        record(SecurityEvent.password_reset_requested, reason="no account")
+    else:
+        reason = "account disabled" if account.disabled_at is not None else ""
+        record(SecurityEvent.password_reset_requested, account=account.id, reason=reason)
 
 
 def _link_page(

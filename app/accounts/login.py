@@ -77,12 +77,16 @@ async def log_in(
     return Login(token, account.id, account.email, account.learner_id, merged, method, pending, lacks)
 
 
-def set_login_cookies(browser: Browser, login: Login, *passkey: str, what: str = "signed_in") -> None:
-    """Log the sign-in, set its cookies, delete the visitor's, and flash ``what`` and what work was imported."""
+def set_login_cookies(browser: Browser, login: Login, *passkey: str, what: str = "signed_in", reason: str = "") -> None:
+    """Log the sign-in, set its cookies, delete the visitor's, and flash ``what`` and what work was imported.
+
+    The log gives ``reason``, or the method.
+    """
     set_session_cookie(browser.cookies, login.token)
     if login.pending:
+        record(SecurityEvent.second_step_asked, account=login.account_id, reason=login.method)
         return
-    record(SecurityEvent.sign_in, account=login.account_id, reason=login.method)
+    record(SecurityEvent.sign_in, account=login.account_id, reason=reason or login.method)
     set_account_cookie(browser.cookies, login.learner_id)
     trust_device(browser, login.email, *passkey)
     if read_visitor_id(browser.cookies) is not None:

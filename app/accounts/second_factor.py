@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+from enum import StrEnum
 
 import pyotp
 from sqlalchemy import delete, func, select, update
@@ -27,6 +28,13 @@ RECOVERY_CODES = 10
 _RECOVERY_CODE_BYTES = 15
 """As they are random and have more than 112 bits, one fast hash is enough."""
 _SUFFIX = "+totp"
+
+
+class CodeKind(StrEnum):
+    """Where a code comes from."""
+
+    app = "app"
+    recovery = "recovery code"
 
 
 def is_strong(method: str) -> bool:
@@ -88,20 +96,21 @@ async def add_authenticator(session: AsyncSession, account: Account, secret: str
     return ["-".join(code[start : start + 4] for start in range(0, len(code), 4)) for code in codes]
 
 
-async def use_code(session: AsyncSession, account: Account, code: str) -> bool:
-    """Use up a code of the app or a recovery code. False if it is wrong or was used before."""
+async def use_code(session: AsyncSession, account: Account, code: str) -> CodeKind | None:
+    """Use up a code of the app or a recovery code. None if it is wrong or was used before."""
     account = await lock_account(session, account)
     found = await session.get(Authenticator, account.id, populate_existing=True)
     if found is None:
-        return False
+        return None
     step = matching_step(found.secret, code, now().timestamp())
     if step is not None and step > found.last_step:
         found.last_step = step
-        return True
+        return CodeKind.app
     mine = delete(RecoveryCode).where(
         RecoveryCode.code_hash == _code_hash(account, code), RecoveryCode.account_id == account.id
     )
-    return (await session.execute(mine.returning(RecoveryCode.code_hash))).scalar_one_or_none() is not None
+    used = (await session.execute(mine.returning(RecoveryCode.code_hash))).scalar_one_or_none()
+    return None if used is None else CodeKind.recovery
 
 
 async def remove_authenticator(session: AsyncSession, account: Account) -> None:

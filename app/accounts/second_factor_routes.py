@@ -23,6 +23,7 @@ from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_au
 from app.accounts.routes import InvalidFields, account_page, redirect_after_login, redirect_opened_page, redirect_to
 from app.accounts.second_factor import (
     WRONG_CODE,
+    CodeKind,
     add_authenticator,
     count_recovery_codes,
     find_authenticator,
@@ -75,7 +76,8 @@ async def second_step(
         await _count_code(request, account)
         login = None
         async with db.writing() as session:
-            if await use_code(session, account, form.get("code", "")):
+            kind = await use_code(session, account, form.get("code", ""))
+            if kind is not None:
                 account = await session.get_one(Account, account.id)
                 login = await log_in(session, browser, account, mergers, method=with_code(pending.method))
                 await clear_auth_attempts(session, browser, "code", account.email)
@@ -84,7 +86,7 @@ async def second_step(
             raise InvalidFields({"code": WRONG_CODE})
     except (InvalidFields, TooManyAttempts) as e:
         return account_page(request, _SIGN_IN_PAGE, e, form={"next": local_path(form.get("next")) or ""})
-    set_login_cookies(browser, login)
+    set_login_cookies(browser, login, reason=kind if kind == CodeKind.recovery else "")
     return redirect_after_login(request, login, local_path(form.get("next")))
 
 
@@ -132,6 +134,7 @@ async def confirm_authenticator(
     except (TooManyAttempts, AuthChallengeExpired, LoginTooOld, PasskeyRequired) as e:
         return await _authenticator_page(request, signed_in, e)
     if codes is None:
+        record(SecurityEvent.reauthentication_failed, reason="wrong code")
         wrong = InvalidFields({"code": WRONG_CODE})
         return await _secret_page(request, signed_in, started.data["secret"], wrong, started.expires_at)
     record(SecurityEvent.authenticator_added)
@@ -162,6 +165,7 @@ async def answer_second_factor_required(request: Request, error: Exception) -> R
 async def _require_fresh_sign_in(request: Request, signed_in: SignedIn, form: Mapping[str, str], field: str) -> None:
     """Check that the sign-in is recent, and the password if there is one. Raises InvalidFields or TooManyAttempts."""
     if not signed_in.recently:
+        record(SecurityEvent.reauthentication_failed, reason="sign-in too old")
         raise InvalidFields({field: LoginTooOld.message})
     await reauthenticate(request, signed_in, form, field)
 

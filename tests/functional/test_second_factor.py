@@ -25,7 +25,7 @@ from app.accounts.models import (
     Role,
 )
 from app.accounts.session_cookie import ACCOUNT_COOKIE, SIGNED_OUT
-from app.db import now
+from app.db import Database, now
 from app.main import create_app
 from app.settings import Settings
 from tests.factories.accounts import signed_in_browser, store_account
@@ -62,8 +62,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return settings.model_copy(update={"staff_second_factor": True})
+def settings(settings: Settings, database: Database) -> Settings:
+    """On each kind of database: what completes a change waits for the lock of the account."""
+    url = database.engine.url.render_as_string(hide_password=False)
+    return settings.model_copy(update={"staff_second_factor": True, "database_url": url})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 import app as package
-from app.accounts.models import Account, Passkey
+from app.accounts.auth_sessions import REAUTHENTICATE_AFTER
+from app.accounts.models import Account, AuthSession, Passkey
 from app.accounts.rate_limit import ATTEMPTS_PER_ACCOUNT
+from app.accounts.second_factor import STEP_S
 from app.cli import user
 from app.db import now
 from app.observability import configure_logging
@@ -147,7 +150,15 @@ async def test_an_accounts_life_is_logged_without_any_secret(app: FastAPI, walk:
 
     await walk.post("/en/password-reset", 200, data={"email": NEW_EMAIL})
     await walk.post(await walk.link(NEW_EMAIL, 2), data={"password": LAST})
-    assert walk.said() == [("password_changed", "link in an email"), ("sign_in", "link")]
+    assert walk.said() == [
+        ("password_reset_requested", ""),
+        ("password_changed", "link in an email"),
+        ("sign_in", "link"),
+    ]
+    assert {(entry["account"], entry["network"]) for entry in walk.entries} == {(ada.id, "2001:db8:1:2::3")}
+    await walk.post("/en/password-reset", 200, data={"email": STRANGER})
+    assert walk.said() == [("password_reset_requested", "no account")]
+    assert "account" not in walk.entries[0]
 
     await walk.post("/en/settings/data/delete", data={"password": LAST})
     assert walk.said() == [("account_deleted", "")]
@@ -216,6 +227,44 @@ async def test_an_authenticator_app_is_logged_when_it_comes_and_goes(app: FastAP
     assert not [secret for secret in walk.secrets if secret in walk.log]
 
 
+async def test_each_step_of_a_sign_in_with_a_code_is_logged(app: FastAPI, walk: Walk) -> None:
+    walk.begin()
+    ada = await store_account(app.state.db, email=EMAIL)
+    async with app.state.db.writing() as session:
+        mine = await session.merge(ada)
+        mine.password_hash = await app.state.password_hasher.hash(PASSWORD)
+    await walk.post("/en/sign-in", data={"email": EMAIL, "password": PASSWORD})
+    page = (await walk.post(AUTHENTICATOR_URL, 200, data={"password": PASSWORD})).text
+    key = page.split('name="key" value="')[1].split('"')[0]
+    await walk.post(f"{AUTHENTICATOR_URL}/confirm", 422, data={"key": key, "code": "not a code"})
+    device = await set_up_authenticator(walk.client, PASSWORD, lambda secret: pyotp.TOTP(secret).now())
+    await walk.post("/en/sign-out")
+    assert walk.said() == [
+        ("account_created", "learner"),
+        ("sign_in", "password"),
+        ("reauthentication_failed", "wrong code"),
+        ("authenticator_added", ""),
+        ("sign_out", ""),
+    ]
+    for code in (pyotp.TOTP(device.secret).at(now() + timedelta(seconds=STEP_S)), device.recovery_codes[0]):
+        await walk.post("/en/sign-in", data={"email": EMAIL, "password": PASSWORD})
+        await walk.post("/en/sign-in/code", 422, data={"code": "not a code"})
+        await walk.post("/en/sign-in/code", data={"code": code})
+    async with app.state.db.writing() as session:
+        await session.execute(update(AuthSession).values(created_at=now() - REAUTHENTICATE_AFTER))
+    await walk.post(f"{AUTHENTICATOR_URL}/remove", 422, data={"remove_password": PASSWORD})
+
+    steps = [("second_step_asked", "password"), ("sign_in_failed", "wrong code")]
+    assert walk.said() == [
+        *(*steps, ("sign_in", "password+totp")),
+        *(*steps, ("sign_in", "recovery code")),
+        ("reauthentication_failed", "sign-in too old"),
+    ]
+    assert {entry["account"] for entry in walk.entries} == {ada.id}
+    walk.secrets.update((device.secret, device.key, *device.recovery_codes))
+    assert not [secret for secret in walk.secrets if secret in walk.log]
+
+
 async def test_a_disabled_account_that_signs_in_is_logged(app: FastAPI, walk: Walk) -> None:
     walk.begin()
     ada = await store_account(app.state.db, email=EMAIL)
@@ -226,8 +275,10 @@ async def test_a_disabled_account_that_signs_in_is_logged(app: FastAPI, walk: Wa
 
     await walk.post("/en/sign-in", 403, data={"email": EMAIL, "password": PASSWORD})
 
-    assert walk.said() == [("sign_in_failed", "account disabled")]
-    assert walk.entries[0]["account"] == ada.id
+    await walk.post("/en/password-reset", 200, data={"email": EMAIL})
+
+    assert walk.said() == [("sign_in_failed", "account disabled"), ("password_reset_requested", "account disabled")]
+    assert {entry["account"] for entry in walk.entries} == {ada.id}
 
 
 def test_commands_log_what_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
