@@ -334,6 +334,24 @@ async def test_a_change_is_checked_again_when_it_is_made(
     assert mine.password_hash == teacher.password_hash
 
 
+@pytest.mark.parametrize("how", ["settings", "link"])
+async def test_a_new_password_ends_a_set_up_that_was_begun_before(
+    tea: httpx.AsyncClient, clock: Clock, mailbox: Mailbox, how: str
+) -> None:
+    secret, key = await begin(tea)
+    new = "another good lamp 7"
+    if how == "settings":
+        changed = await tea.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": new})
+    else:
+        await tea.post("/en/password-reset", data={"email": TEA["email"]})
+        changed = await tea.post(await mailed(mailbox, 1), data={"password": new})
+    assert changed.status_code == 303
+
+    refused = await tea.post(f"{APP}/confirm", data={"key": key, "code": clock.next_code(secret)})
+
+    assert refused.status_code == 410
+
+
 async def test_a_new_password_does_not_make_an_old_sign_in_recent(
     app: FastAPI, tea: httpx.AsyncClient, clock: Clock
 ) -> None:
