@@ -143,7 +143,7 @@ Condition = MaskedEqual | GreaterThan | LessThan
 
 @dataclass(frozen=True, slots=True)
 class DenyRule:
-    """A call that fails with ``error`` if every condition holds."""
+    """A call that fails with ``error`` if every condition holds; with 0 it does nothing and reports success."""
 
     error: int
     call: str
@@ -224,6 +224,8 @@ _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
 _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
+_F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW = 6, 7, 37, 38
+_DONE_NOTHING = 0
 _SCHED_OTHER, _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 0, 1
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 
@@ -247,6 +249,11 @@ DENY_RULES: tuple[DenyRule, ...] = (
     DenyRule(errno.ENOMEM, "memfd_create", (MaskedEqual(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
     # leases, by which a mere reader of a file makes its owner wait; signals from folders, which nothing limits
     *(DenyRule(errno.EPERM, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
+    # locks of ranges of bytes: each takes memory of the kernel's that no cgroup counts, and a file takes any number.
+    # Those of POSIX seem to succeed: SQLite gives up without them, in every program that uses it. flock remains: one
+    # for each open file
+    *(DenyRule(_DONE_NOTHING, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLK, _F_SETLKW)),
+    *(DenyRule(errno.ENOLCK, "fcntl", (MaskedEqual(1, n),)) for n in (_F_OFD_SETLK, _F_OFD_SETLKW)),
     # memory merging, which leaks content through the time of writes
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # the scheduling of other processes: PID 1 has the same user. libzmq gives its threads the ordinary policy by number

@@ -58,6 +58,34 @@ Path('/dev/null').write_text('x'); assert Path('/dev/zero').open('rb').read(3) =
 import ctypes; assert ctypes.CDLL(None).prctl(15, b'renamed', 0, 0, 0) == 0
 if os.path.isdir('/proc/1'): assert Path('/proc/self/comm').read_text() == 'renamed\\n'
 """,
+    "databases and files that libraries lock": """
+import fcntl, sqlite3, subprocess, sys
+import h5py, numpy as np, pandas as pd
+from IPython.core.history import HistoryManager
+one, other = sqlite3.connect('/tmp/y.db'), sqlite3.connect('/tmp/y.db', timeout=0)
+frame = pd.DataFrame({'a': range(10)})
+frame.to_sql('t', one, index=False); assert pd.read_sql('select * from t', other).equals(frame)
+one.execute('insert into t values (10)')
+try: other.execute('insert into t values (11)'); raise AssertionError('two connections wrote at once')
+except sqlite3.OperationalError as e: assert str(e) == 'database is locked', e
+one.commit(); other.execute('insert into t values (11)'); other.commit()
+for mode in ('delete', 'wal'):
+    code = f"import sqlite3; d = sqlite3.connect('/tmp/{mode}.db'); d.execute('pragma journal_mode={mode}'); " \\
+           "d.execute('create table t (a)'); d.execute('insert into t values (1)'); d.commit()"
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-900:]
+    assert sqlite3.connect(f'/tmp/{mode}.db').execute('select a from t').fetchall() == [(1,)]
+history = HistoryManager(shell=get_ipython(), hist_file='/tmp/history.sqlite', enabled=True)
+history.store_inputs(1, 'x = 1'); history.writeout_cache(); history.end_session()
+assert sqlite3.connect('/tmp/history.sqlite').execute('select source from history').fetchall() == [('x = 1',)]
+with h5py.File('/tmp/a.h5', 'w') as f: f['x'] = np.arange(5)
+with h5py.File('/tmp/a.h5', 'r') as f: assert f['x'][4] == 4
+with open('/tmp/lock', 'w') as f:
+    for kind in (fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN): fcntl.lockf(f, kind)
+import keras
+origin = open('/tmp/origin.txt', 'w'); origin.write('x'); origin.close()
+assert open(keras.utils.get_file('copy.txt', 'file:///tmp/origin.txt', cache_dir='/tmp/k')).read() == 'x'
+""",
     "terminals": """
 import os, pty, subprocess
 end, other = pty.openpty(); os.write(end, b'x\\n'); assert os.read(other, 2) == b'x\\n'; assert os.isatty(other)

@@ -11,7 +11,7 @@ import pytest
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import Outcome
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
-from tests.long.hostile.conftest import LIMITS
+from tests.long.hostile.conftest import LIMITS, Attack
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give each session a user of its own")
 
@@ -55,6 +55,31 @@ def _is_first(process: psutil.Process) -> bool:
 
 def _words(process: int, file: str) -> str:
     return Path(f"/proc/{process}/{file}").read_text()
+
+
+def _locks_of_the_machine() -> int:
+    return len(Path("/proc/locks").read_text().splitlines())
+
+
+LOCKS = """
+import fcntl, os, struct
+kept, refused = [], 0
+for file in range(10):
+    kept.append(os.open(f'/tmp/lock{file}', os.O_RDWR | os.O_CREAT))
+    for n in range(1000):
+        for command, start in ((fcntl.F_SETLK, 4 * n), (fcntl.F_OFD_SETLK, 4 * n + 2)):
+            try: fcntl.fcntl(kept[-1], command, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, start, 1, 0))
+            except OSError: refused += 1
+print(len(kept), refused)
+"""
+
+
+async def test_locks_of_ranges_of_bytes_take_no_memory_of_the_kernels(attack: Attack) -> None:
+    """No cgroup counts them, and as many as a program likes fit in one file."""
+    before = _locks_of_the_machine()
+    held = await attack.run(LOCKS)
+    assert _locks_of_the_machine() - before < 500
+    assert held.stdout == "10 10000\n", held.text
 
 
 @needs_root

@@ -167,6 +167,11 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("fcntl", (3, 1024, 0), errno.EPERM),
         ("fcntl", (3, ABOVE | 1024, 0), errno.EPERM),
         ("fcntl", (3, 1026, 4), errno.EPERM),
+        ("fcntl", (3, 5, 0x7FFF00000000), 0),
+        ("fcntl", (3, 36, 0x7FFF00000000), 0),
+        ("fcntl", (3, 37, 0x7FFF00000000), errno.ENOLCK),
+        ("fcntl", (3, ABOVE | 38, 0x7FFF00000000), errno.ENOLCK),
+        ("flock", (3, 2), 0),
         ("madvise", (0, 4096, 4), 0),
         ("madvise", (0, 4096, 12), errno.EINVAL),
         ("mknodat", (0, 0, S_IFIFO), 0),
@@ -177,6 +182,15 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
 @pytest.mark.parametrize("on", ARCHITECTURES)
 def test_arguments_decide(on: str, call: str, arguments: tuple[int, ...], error: int) -> None:
     assert answer(call, *arguments, on=on) == error
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+@pytest.mark.parametrize("command", [6, 7, ABOVE | 6, ABOVE | 7])
+def test_a_lock_of_a_range_of_bytes_succeeds_and_never_reaches_the_kernel(on: str, command: int) -> None:
+    audit, arch = ARCHITECTURES[on]
+    number = pyseccomp.resolve_syscall(arch, "fcntl")
+    verdicts = [evaluate_filter(program, audit, number, 3, command, 0x7FFF00000000) for program in compile_filters(on)]
+    assert verdicts == [ERRNO | 0, ALLOW]
 
 
 def test_what_is_never_allowed_is_about_calls_that_are() -> None:
