@@ -243,6 +243,18 @@ def install_seccomp(program: bytes) -> None:
     _check(_libc.syscall(_numbers["seccomp"], _SECCOMP_SET_MODE_FILTER, 0, fprog), "seccomp")
 
 
+def install_service_filter(program: bytes) -> None:
+    """Load the filter of a service, and prove it with a harmless call that only it refuses.
+
+    Raises:
+        OSError: the filter cannot be installed, or is not in force.
+    """
+    install_seccomp(program)
+    error = ctypes.get_errno() if _libc.vmsplice(-1, None, ctypes.c_size_t(0), 0) < 0 else 0
+    if error != errno.EPERM:
+        raise OSError(error, f"the filter is not in force: an invalid vmsplice fails with {error}, not {errno.EPERM}")
+
+
 def errors_of_invalid_calls() -> tuple[int, int]:
     """The errors of fcntl and seccomp with invalid arguments: EBADF and EINVAL, unless a filter answers first."""
     first = ctypes.get_errno() if _libc.fcntl(-1, _F_NOTIFY, 0) < 0 else 0

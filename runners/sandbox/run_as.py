@@ -9,7 +9,6 @@ of root that use the user's files are run so.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import runpy
 import signal
@@ -25,7 +24,7 @@ from runners.sandbox import linux
 from runners.sandbox.closed_folders import closed_at, cover_closed_folders
 from runners.sandbox.pid_namespace import enter_pid_namespace
 from runners.sandbox.policy import python_folders
-from runners.sandbox.seccomp import compile_service_filter
+from runners.sandbox.seccomp import LibseccompMissing, compile_service_filter
 
 log = structlog.get_logger()
 
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
     needed = [folder for folder in (*map(Path, python_folders()), _PACKAGE.parent, *folders) if folder.is_dir()]
     is_module = command[0] == "-m"
     if _make_accessible(needed):
-        drop_rights = partial(_become, user, _service_filter())
+        drop_rights = partial(_become, user, _service_filter(warns=not is_module))
         if not is_module:
             try:
                 enter_pid_namespace(partial(drop_rights, dumpable=False))
@@ -72,11 +71,16 @@ def _make_accessible(needed: Sequence[Path]) -> bool:
     return True
 
 
-def _service_filter() -> bytes | None:
-    """None without libseccomp: the runner says so, because it cannot make sandboxes then."""
-    with contextlib.suppress(RuntimeError):
+def _service_filter(*, warns: bool) -> bytes | None:
+    """None without libseccomp; a filter that cannot be compiled ends this process."""
+    try:
         return compile_service_filter(makes_sandboxes=False)
-    return None
+    except LibseccompMissing as e:
+        if warns:  # the output of a command is its own
+            log.warning("the web application may make every system call", error=str(e))
+        return None
+    except RuntimeError as e:
+        sys.exit(f"The web application cannot start: {e}.")
 
 
 def _become(user: int, seccomp_filter: bytes | None, *, dumpable: bool) -> None:
@@ -85,7 +89,10 @@ def _become(user: int, seccomp_filter: bytes | None, *, dumpable: bool) -> None:
     linux.switch_user(user, dumpable=dumpable)
     linux.no_new_privileges()
     if seccomp_filter:
-        linux.install_seccomp(seccomp_filter)
+        try:
+            linux.install_service_filter(seccomp_filter)
+        except OSError as e:
+            sys.exit(f"The web application cannot start: {e}. The kernel needs CONFIG_SECCOMP_FILTER.")
     os.environ["HOME"] = "/nonexistent"  # root's cannot be entered, and libraries that look there would fail
     if not os.access(tempfile.gettempdir(), os.W_OK):
         os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - only private files are made there

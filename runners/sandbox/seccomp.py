@@ -299,6 +299,12 @@ _NEEDED_TO_MAKE_SANDBOXES = ("other worlds: mounts, namespaces, roots", "where m
 _BINARY_TREE = 2
 _UNKNOWN_CALL = -1
 """The number of a call that libseccomp does not know; those that another architecture has are smaller."""
+_YOUNG_CALLS = {"quotactl_fd": 443, "process_mrelease": 448, "set_mempolicy_home_node": 450}
+"""Calls that a supported libseccomp (2.5) may not know; such calls have the same number on every architecture."""
+
+
+class LibseccompMissing(RuntimeError):
+    """libseccomp is not installed."""
 
 
 def calls_in(groups: Mapping[str, str]) -> list[str]:
@@ -348,22 +354,22 @@ def compile_deny_rules(rules: tuple[DenyRule, ...], architecture: str = "native"
 def compile_service_filter(*, makes_sandboxes: bool) -> bytes:
     """Compile the filter of the supervisor or the web application, which read what learners send.
 
-    It denies what nothing there needs, and everything that they start inherits it. Raises RuntimeError if libseccomp is
-    not installed.
+    It denies what nothing there needs, and everything that they start inherits it.
+
+    Raises:
+        LibseccompMissing: libseccomp is not installed.
+        RuntimeError: it cannot refuse a call that must be refused; the message says what to do.
     """
-    libseccomp = _library()
-    f = _empty(libseccomp, libseccomp.ALLOW, "native")
-    for group, names in DENIED.items():
-        for name in () if makes_sandboxes and group in _NEEDED_TO_MAKE_SANDBOXES else names.split():
-            _add(f, libseccomp.ERRNO(errno.EPERM), name)
-    return _exported(f)
+    needed = _NEEDED_TO_MAKE_SANDBOXES if makes_sandboxes else ()
+    denied = calls_in({group: names for group, names in DENIED.items() if group not in needed})
+    return compile_deny_rules(tuple(DenyRule(errno.EPERM, name, ()) for name in denied))
 
 
 def _library() -> Any:
     try:
         import pyseccomp
     except (ImportError, OSError, RuntimeError) as e:
-        raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
+        raise LibseccompMissing("libseccomp is missing: install the package libseccomp2") from e
     return pyseccomp
 
 
@@ -372,9 +378,10 @@ def _forbid(libseccomp: Any, f: Any, never: DenyRule, architecture: str) -> None
     number = libseccomp.resolve_syscall(_architecture(libseccomp, architecture), never.call)
     if number < _UNKNOWN_CALL:
         return  # this architecture does not have the call
+    call = _YOUNG_CALLS.get(never.call, never.call) if number == _UNKNOWN_CALL else never.call
     try:
         conditions = (_argument(libseccomp, c) for c in never.conditions)
-        f.add_rule(libseccomp.ERRNO(never.error), never.call, *conditions)
+        f.add_rule(libseccomp.ERRNO(never.error), call, *conditions)
     except OSError as e:
         raise RuntimeError(f"libseccomp cannot refuse {never.call}: {e}; install a newer libseccomp2") from e
 

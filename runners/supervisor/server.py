@@ -27,12 +27,14 @@ from pydantic import ValidationError
 
 from runners.config.settings import RunnerSettings, describe_errors
 from runners.sandbox import linux
-from runners.sandbox.seccomp import compile_service_filter
+from runners.sandbox.seccomp import LibseccompMissing, compile_service_filter
 from runners.sandbox.user_pool import NoUserRange
 from runners.supervisor.node import Node
 from runners.supervisor.root import give_up_root
 from runners.supervisor.routes import create_app
 from runners.wire.users import is_root_of_the_machine
+
+log = structlog.get_logger()
 
 _PATIENCE_S = 5.0
 """How long a supervisor that has been told to end may still hold its socket."""
@@ -146,11 +148,17 @@ def refuse_rare_calls() -> None:
     """Refuse system calls that nothing of the runner needs, here and in all that is started from here.
 
     Only where no program can gain rights: elsewhere, such a filter would take them from a set-uid bubblewrap. Without
-    libseccomp there is none; no sandbox can be made then, and the node says so.
+    libseccomp there is none; no sandbox can be made then, and the node says so. A filter that lacks a call or is not in
+    force ends the supervisor.
     """
-    if linux.has_no_new_privileges():
-        with contextlib.suppress(RuntimeError):
-            linux.install_seccomp(compile_service_filter(makes_sandboxes=True))
+    if not linux.has_no_new_privileges():
+        return
+    try:
+        linux.install_service_filter(compile_service_filter(makes_sandboxes=True))
+    except LibseccompMissing as e:
+        log.warning("the runner may make every system call", error=str(e))
+    except (RuntimeError, OSError) as e:
+        _refuse(f"The runner cannot refuse rare system calls: {e}.")
 
 
 def _log_to_stderr() -> None:

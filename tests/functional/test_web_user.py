@@ -143,6 +143,29 @@ def test_a_missing_folder_of_lessons_is_left_to_the_application_to_report(tmp_pa
     assert run_as_web_user([tmp_path / "lessons"], "print('started')") == ("started\n", "")
 
 
+BROKEN_LIBSECCOMP = """
+import sys
+import pyseccomp
+from runners.sandbox import run_as
+
+def add_rule(self, action, name):
+    raise OSError(22, "invalid argument")
+
+pyseccomp.SyscallFilter.add_rule = add_rule
+run_as.main(sys.argv[1:])
+"""
+
+
+def test_an_application_whose_filter_lacks_a_call_does_not_start() -> None:
+    command = (str(WEB_USER), "--", sys.executable, "-c", "print('started')")
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_LIBSECCOMP, *command], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("The web application cannot start: libseccomp cannot refuse "), done.stderr
+
+
 def test_it_ends_with_what_has_started_it() -> None:
     service = ServeCommand(warm_kernels=0)
     try:

@@ -95,6 +95,27 @@ def test_a_supervisor_refuses_calls_that_nothing_of_the_runner_needs() -> None:
     assert done.stdout == f"False True 0 -1 {errno.ENOENT if allowed else errno.EPERM}\n", done.stderr
 
 
+BROKEN_LIBSECCOMP = """
+import pyseccomp
+from runners.sandbox import linux
+from runners.supervisor.server import refuse_rare_calls
+
+def add_rule(self, action, name):
+    raise OSError(22, "invalid argument")
+
+pyseccomp.SyscallFilter.add_rule = add_rule
+linux.no_new_privileges()
+refuse_rare_calls()
+print("started")
+"""
+
+
+def test_a_supervisor_whose_filter_lacks_a_call_does_not_start() -> None:
+    done = subprocess.run([sys.executable, "-c", BROKEN_LIBSECCOMP], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("The runner cannot refuse rare system calls: libseccomp cannot refuse "), done.stderr
+
+
 def as_supervisor(node: RealSupervisor, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the attempts with the supervisor's rights, and its view of the files."""
     enter = ("nsenter", f"--target={node.pid}", "--user", "--mount", "--setuid=0", "--setgid=0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from runners.sandbox.seccomp import (
     calls_in,
     compile_deny_rules,
     compile_filters,
+    compile_service_filter,
     deny_other_users,
 )
 from tests.factories.bpf_interpreter import AARCH64, ALLOW, ERRNO, I386, KILL, X86_64, evaluate_filter
@@ -245,6 +247,77 @@ def test_a_refusal_that_libseccomp_cannot_compile_is_an_error(monkeypatch: pytes
 def test_a_refusal_of_a_call_that_libseccomp_does_not_know_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="no_such_call"):
         compile_deny_rules((DenyRule(errno.EPERM, "no_such_call", ()),))
+
+
+@pytest.mark.parametrize("makes_sandboxes", [True, False])
+@pytest.mark.parametrize("call", ["bpf", "ptrace", "io_uring_setup", "init_module"])
+def test_a_service_filter_without_one_of_its_calls_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, call: str, makes_sandboxes: bool
+) -> None:
+    add_rule = pyseccomp.SyscallFilter.add_rule
+
+    def add(self: pyseccomp.SyscallFilter, action: int, name: str | int) -> None:
+        if name == call:
+            raise OSError(errno.EINVAL, "invalid argument")
+        add_rule(self, action, name)
+
+    monkeypatch.setattr(pyseccomp.SyscallFilter, "add_rule", add)
+    with pytest.raises(RuntimeError, match=f"cannot refuse {call}: .* install a newer libseccomp2"):
+        compile_service_filter(makes_sandboxes=makes_sandboxes)
+
+
+@pytest.mark.parametrize("makes_sandboxes", [True, False])
+def test_a_service_filter_refuses_what_no_service_needs(makes_sandboxes: bool) -> None:
+    program = compile_service_filter(makes_sandboxes=makes_sandboxes)
+    native = AARCH64 if os.uname().machine == "aarch64" else X86_64
+    allowed = {
+        name
+        for name in calls_in(DENIED)
+        if (number := pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)) >= 0
+        and evaluate_filter(program, native, number) != ERRNO | errno.EPERM
+    }
+    assert ("mount" in allowed, "mbind" in allowed, "capset" in allowed) == (makes_sandboxes,) * 3
+    assert not allowed & {"bpf", "ptrace", "io_uring_setup", "init_module", "vmsplice", "keyctl"}
+    assert makes_sandboxes or not allowed
+
+
+def test_a_libseccomp_that_does_not_know_a_young_call_refuses_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    young = {"quotactl_fd": 443, "process_mrelease": 448, "set_mempolicy_home_node": 450}
+    resolve, add_rule = pyseccomp.resolve_syscall, pyseccomp.SyscallFilter.add_rule
+
+    def add(self: pyseccomp.SyscallFilter, action: int, name: str | int) -> None:
+        if name in young:
+            raise OSError(errno.EINVAL, "invalid argument")
+        add_rule(self, action, name)
+
+    monkeypatch.setattr(pyseccomp, "resolve_syscall", lambda arch, name: -1 if name in young else resolve(arch, name))
+    monkeypatch.setattr(pyseccomp.SyscallFilter, "add_rule", add)
+    for on, (audit, _) in ARCHITECTURES.items():
+        program = compile_deny_rules(tuple(DenyRule(errno.EPERM, name, ()) for name in young), on)
+        assert {evaluate_filter(program, audit, number) for number in young.values()} == {ERRNO | errno.EPERM}
+
+
+INSTALL_SERVICE = """
+import sys
+from runners.sandbox import linux
+from runners.sandbox.seccomp import compile_deny_rules, compile_service_filter
+linux.no_new_privileges()
+programs = {"none": compile_deny_rules(()), "runner": compile_service_filter(makes_sandboxes=True),
+            "web": compile_service_filter(makes_sandboxes=False)}
+try:
+    linux.install_service_filter(programs[sys.argv[1]])
+    print("in force")
+except OSError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize(("program", "in_force"), [("none", False), ("runner", True), ("web", True)])
+def test_a_service_filter_is_in_force_only_if_it_refuses_a_call(program: str, in_force: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", INSTALL_SERVICE, program], capture_output=True, text=True, check=True)
+
+    assert ("not in force" in done.stdout) != in_force
+    assert (done.stdout == "in force\n") == in_force
 
 
 INSTALL = """
