@@ -41,6 +41,32 @@ from app.progress.code_analysis import STRATEGY_CLASSES, is_unchanged, scales_lo
         ("class tf: pass\ntf.distribute.MirroredStrategy()", []),
         ("import mine as tf\ntf.distribute.MirroredStrategy()", []),
         ("tf.distribute.NoSuchStrategy()", []),
+        ("match 0:\n    case 1:\n        tf.distribute.MirroredStrategy()", []),
+        ("match (0, 1):\n    case (2, x) if tf.distribute.MirroredStrategy():\n        pass", []),
+        ("try:\n    0 / 0\n    tf.distribute.MirroredStrategy()\nexcept* ZeroDivisionError:\n    pass", []),
+        ("with suppress(ZeroDivisionError):\n    0 / 0\n    tf.distribute.MirroredStrategy()", []),
+        ("with suppress(ZeroDivisionError), (0 / 0), tf.distribute.MirroredStrategy().scope():\n    pass", []),
+        ("async with suppresses():\n    tf.distribute.MirroredStrategy()", []),
+        ("async with tf.distribute.MirroredStrategy():\n    pass", ["MirroredStrategy"]),
+        ("assert True, tf.distribute.MirroredStrategy()", []),
+        ("assert tf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("1 > 2 > tf.distribute.MirroredStrategy()", []),
+        ("1 > tf.distribute.MirroredStrategy() > 3", ["MirroredStrategy"]),
+        ("from __future__ import annotations\nx: tf.distribute.MirroredStrategy() = 1", []),
+        ("x: object = tf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("x: tf.distribute.MirroredStrategy()", []),
+        ("tf.distribute.MirroredStrategy() or 1", ["MirroredStrategy"]),
+        ("x = 1 if tf.distribute.MirroredStrategy() else 2", ["MirroredStrategy"]),
+        ("class A:\n    s = tf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("x = f'{[*tf.distribute.MirroredStrategy().x][0]}'", ["MirroredStrategy"]),
+        ("x = {'s': (y := -tf.distribute.MirroredStrategy())}", ["MirroredStrategy"]),
+        ("def M(): pass\nif 0:\n    from tensorflow.distribute import MirroredStrategy as M\nM()", []),
+        ("from .distribute import MirroredStrategy\nMirroredStrategy()", []),
+        ("\n%%script true\ntf.distribute.MirroredStrategy()", []),
+        (" \t\f\r\n  %%script true\n  tf.distribute.MirroredStrategy()", []),
+        ("!true \\\ntf.distribute.MirroredStrategy()", []),
+        ("!true \\\n\\\n\ntf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("x = '''\n!'''\ny = '''\ntf.distribute.MirroredStrategy()\nz = '''\n!'''\n'''\n'''", []),
         ("this is no Python", []),
         ("%%bash\ntf.distribute.MirroredStrategy()", []),
         ("x" * 30_000, []),
@@ -95,7 +121,7 @@ def test_no_depth_breaks_it(piece: str) -> None:
     assert is_unchanged(deep, "x")
 
 
-@pytest.mark.parametrize("blank", ["\n", " \n", "\t", "\r\n", "\f\n"])
+@pytest.mark.parametrize("blank", ["\n", " \n", "\t", "\r\n", "\f\n", "%\\\n", "!\\", "%\n"])
 def test_emptiness_is_looked_through_quickly(blank: str) -> None:
     text = blank * (20_000 // len(blank))
     began = time.process_time()
