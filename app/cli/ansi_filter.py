@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+from app.runs.printed_lines import strip_control
+from app.web.user_text import escape_bidi_controls
+
 RESET = "\x1b[0m"
 _STRING_BODY = "[^\x07\x1b\n\x9c]*"
 _SEQUENCE = re.compile(
@@ -41,6 +44,11 @@ class AnsiFilter:
 def strip_cursor_moves(line: str) -> str:
     """Remove sequences that would move the cursor out of the line."""
     return _CURSOR_MOVE.sub("", line)
+
+
+def plain_text(text: str) -> str:
+    """The text without colors and whatever else a terminal obeys; controls that reorder a line are made visible."""
+    return escape_bidi_controls(strip_control(text))
 
 
 def _keep_if_harmless(sequence: re.Match[str]) -> str:

@@ -9,14 +9,15 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from app.cli.ansi_filter import plain_text
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.lesson_runner import traceback_tail
+from app.cli.printer import escape_json_controls
 from app.cli.run import format_error, read_source
 from app.cli.submission_runner import JudgedSubmission, judge_submission
 from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
-from app.runs.printed_lines import strip_control
 from app.settings import Settings
 from runners.wire.client import RunnerError
 
@@ -49,7 +50,7 @@ def judge(
     except ValidationError as e:
         fail(format_error(e), USAGE_ERROR)
     if as_json:
-        typer.echo(json.dumps(_as_json(judged), ensure_ascii=False, indent=2))
+        typer.echo(escape_json_controls(json.dumps(_as_json(judged), ensure_ascii=False, indent=2)))
     else:
         _print(judged)
     raise typer.Exit(0 if judged.verdict == "passed" else 1)
@@ -97,11 +98,11 @@ def _print(judged: JudgedSubmission) -> None:
     for check, message in zip(judged.checks, judged.messages, strict=True):
         typer.echo(f"{check.outcome:12} {check.name}")
         if message:
-            typer.echo(f"{'':12} {strip_control(message)}")
+            typer.echo(f"{'':12} {plain_text(message)}")
         if check.outcome == "failed" and check.got is not None:
-            wanted = "" if check.wanted is None else f"   wanted: {strip_control(check.wanted)}"
-            typer.echo(f"{'':12} got: {strip_control(check.got)}{wanted}")
+            wanted = "" if check.wanted is None else f"   wanted: {plain_text(check.wanted)}"
+            typer.echo(f"{'':12} got: {plain_text(check.got)}{wanted}")
         for line in check.detail.splitlines():
-            print_message(f"    {line}")
+            print_message(f"    {plain_text(line)}")
     passed = sum(check.outcome == "passed" for check in judged.checks)
     typer.echo(f"{judged.verdict}: {passed} of {len(judged.checks)} checks passed, the code ended '{judged.outcome}'.")

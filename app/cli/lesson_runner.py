@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from app.cli.ansi_filter import plain_text
 from app.cli.connect_runner import run_events
 from app.lessons.expectations import unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
 from app.lessons.questions import NUMBER_PLACEHOLDER
-from app.runs.printed_lines import printed_lines, strip_control
+from app.runs.printed_lines import printed_lines
 from runners.wire.client import RunnerClient, RunnerError
 from runners.wire.protocol import ErrorEvent, FinishedEvent, Outcome, RunRequest, SessionSpec
 
@@ -63,7 +64,7 @@ def _outcome_error(result: CellResult) -> str | None:
     if outcome is Outcome.ok:
         return None
     if outcome is Outcome.error and error is not None:
-        return f"cell '{cell.name}' raised {error.name}: {strip_control(error.value)[:300]}"
+        return f"cell '{cell.name}' raised {error.name}: {plain_text(error.value)[:300]}"
     return f"cell '{cell.name}' ended with '{outcome}'"
 
 
@@ -77,7 +78,7 @@ def error_line(result: CellResult) -> int:
         return cell.line
     last = cell.line + cell.code.count("\n")
     for frame in reversed(error.frames if error else []):
-        arrow = _ARROW.search(strip_control(frame.text)) if frame.own else None
+        arrow = _ARROW.search(plain_text(frame.text)) if frame.own else None
         if arrow is not None:
             return min(cell.line + int(arrow[1]) - 1, last)
     return cell.line
@@ -86,7 +87,7 @@ def error_line(result: CellResult) -> int:
 def traceback_tail(error: ErrorEvent | None) -> Sequence[str]:
     """The end of the traceback, without colors."""
     frames = error.frames if error else []
-    lines = "\n".join(strip_control(frame.text) for frame in frames).split("\n")
+    lines = "\n".join(plain_text(frame.text) for frame in frames).split("\n")
     return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
 
 

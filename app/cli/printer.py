@@ -25,8 +25,8 @@ from runners.wire.protocol import (
 )
 
 _ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
-_CONTROL = re.compile("[\x7f-\x9f]")
-"""Control characters that JSON does not have to escape, but that a terminal may execute."""
+_CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters that JSON does not have to escape, but that a terminal may execute, or that reorder a line."""
 
 
 class Printer(Protocol):
@@ -56,7 +56,7 @@ class JsonPrinter:
         if self._more:
             line = json.dumps(json.loads(line) | self._more, ensure_ascii=False, separators=(",", ":"))
             self._more = {}
-        self._out.write(_CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", line) + "\n")
+        self._out.write(escape_json_controls(line) + "\n")
         self._out.flush()
 
 
@@ -132,6 +132,11 @@ class TextPrinter:
 
     def _sheet(self, stream: str) -> _TerminalWriter:
         return self._out if stream == "stdout" else self._err
+
+
+def escape_json_controls(document: str) -> str:
+    """JSON with the same meaning that no terminal obeys."""
+    return _CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", document)
 
 
 def _outcome_message(last: FinishedEvent) -> str:

@@ -55,6 +55,16 @@ async def test_an_error_is_shown_with_its_line(node: RealSupervisor, lessons: Pa
     assert "----> 2     return 1 / 0" in ended.err
 
 
+SPOOFED = "\u202e\u2066 reordered \x1b[2J\x9b31m"
+
+
+async def test_an_error_reaches_no_terminal_with_what_it_obeys(node: RealSupervisor, lessons: Path) -> None:
+    code = f"def mean(values):\n    raise ValueError({SPOOFED!r})  # \u202e\n"
+    ended = await judge(node, lessons, "course/one", "mean", "-", code=code)
+    assert "ValueError: [U+202E][U+2066] reordered" in ended.err
+    assert not set("\u202e\u2066\x1b\x9b") & set(ended.out + ended.err)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cli.ansi_filter import AnsiFilter
+from app.cli.ansi_filter import AnsiFilter, plain_text
 
 _OBEYED = re.compile(r"\x1b(?!\[(?:[0-9;:]*m|[0-9]*[A-DGK]))|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 _PIECES = st.sampled_from(
@@ -69,3 +69,10 @@ def test_a_sequence_without_end_is_neither_kept_nor_shown_as_a_sequence() -> Non
     shown = screen.filter("\x1b]52;c;") + "".join(screen.filter("A" * 1000) for _ in range(100))
     assert "\x1b" not in shown
     assert len(screen.filter("x")) == 1
+
+
+def test_plain_text_has_no_color_and_shows_what_would_reorder_it() -> None:
+    assert (
+        plain_text("\x1b[31mred\x1b[0m\x1b]52;c;AAAA\x07 \u202edenrut\u202c \u2067")
+        == "red]52;c;AAAA [U+202E]denrut[U+202C] [U+2067]"
+    )

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from app.cli.printer import JsonPrinter, TextPrinter
+from app.cli.printer import JsonPrinter, TextPrinter, escape_json_controls
 from runners.wire.protocol import (
     EVENT_ADAPTER,
     DisplayEvent,
@@ -180,3 +180,10 @@ def test_what_is_simulated_is_said_before_anything_else(topology: str, real: boo
 
     assert said == words
     assert told == {"topology": topology, "keras": 2, "simulated": topology != "cpu" and not real}
+
+
+def test_json_keeps_letters_of_all_languages_and_escapes_what_a_terminal_obeys() -> None:
+    document = json.dumps({"text": "한글 \x9b31m\x7f \u202edenrut\u2069"}, ensure_ascii=False, indent=2)
+    shown = escape_json_controls(document)
+    assert shown == '{\n  "text": "한글 \\u009b31m\\u007f \\u202edenrut\\u2069"\n}'
+    assert json.loads(shown) == json.loads(document)
