@@ -12,9 +12,9 @@ Contexts of the templates:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -26,7 +26,9 @@ from app.exercises.quizzes import answer_quiz, find_answers, find_quiz, parse_ch
 from app.exercises.routes import LessonOfPath
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
+from app.runs.dispatcher import VisitorAddress
 from app.web.access import Access
+from app.web.client_network import client_network
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields
 from app.web.languages import LANGUAGE_PREFIX
@@ -36,6 +38,14 @@ router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _PROGRESS_CHANGED = {"HX-Trigger": '{"lockstep:progress": {"target": "body"}}'}
 """Makes the page request again what shows progress: the header and the end of the lesson."""
+
+
+async def _counted_address(address: VisitorAddress) -> str | None:
+    return address and (client_network(address) or address)
+
+
+CountedAddress = Annotated[str | None, Depends(_counted_address)]
+"""The network or private address whose visitors share an allowance; None for an account."""
 
 
 @router.get(f"{LESSON_PATH}/work", name="lesson_work")
@@ -62,6 +72,7 @@ async def post_quiz_answer(
     name: str,
     lesson: LessonOfPath,
     learner: LearnerId,
+    address: CountedAddress,
     fields: FormFields,
     progress: ProgressServiceDep,
     db: DatabaseDep,
@@ -74,7 +85,7 @@ async def post_quiz_answer(
     try:
         choices = parse_choices(quiz, ticked)
         async with db.writing() as session:
-            learner = await answer_quiz(session, progress, learner, lesson, quiz, choices)
+            learner = await answer_quiz(session, progress, learner, lesson, quiz, choices, visitor_address=address)
     except InvalidInput as e:
         error = e.localized_message()
     async with db.session() as session:
@@ -98,6 +109,7 @@ async def post_prediction(
     name: str,
     lesson: LessonOfPath,
     learner: LearnerId,
+    address: CountedAddress,
     fields: FormFields,
     progress: ProgressServiceDep,
     db: DatabaseDep,
@@ -108,7 +120,14 @@ async def post_prediction(
     try:
         async with db.writing() as session:
             learner = await answer_prediction(
-                session, progress, learner, lesson, prediction, fields, skip="skip" in fields
+                session,
+                progress,
+                learner,
+                lesson,
+                prediction,
+                fields,
+                skip="skip" in fields,
+                visitor_address=address,
             )
     except InvalidInput as e:
         error = e.localized_message()

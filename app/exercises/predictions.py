@@ -14,7 +14,7 @@ from app.db import dialect_insert, now
 from app.exercises.errors import PredictionNotFound
 from app.exercises.guesses import read_guess
 from app.exercises.models import PredictionAnswer
-from app.exercises.quizzes import ANSWERS_PER_LEARNER
+from app.exercises.quizzes import ANSWERS_PER_LEARNER, count_visitor_answer
 from app.i18n import gettext
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson, Prediction
@@ -95,18 +95,24 @@ async def answer_prediction(
     fields: Mapping[str, str],
     *,
     skip: bool,
+    visitor_address: str | None,
 ) -> str:
     """Record a guess, or that it was skipped. Only the first answer counts. The caller commits.
+
+    ``visitor_address`` is the network or private address of a visitor; None for an account.
 
     Returns whose answer it is: the account's learner if the visitor was merged into an account during this request.
 
     Raises:
         InvalidGuess, ChoiceMissing, OrderIncomplete: the form has no valid guess.
-        TooManyAttempts: this learner has sent too many answers lately.
+        TooManyAttempts: this learner, or visitors from this address, have sent too many answers lately.
     """
     guess = None if skip else read_guess(prediction, fields)
     learner = await lock_current_learner(session, learner)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
+    key = {"learner_id": learner, "lesson": lesson.key, "prediction": prediction.name}
+    if await session.scalar(select(PredictionAnswer.prediction).filter_by(**key)) is None:
+        await count_visitor_answer(session, f"{lesson.key}#prediction-{prediction.name}", visitor_address)
     informed = await _has_run(session, learner, lesson.key, prediction.cell)
     await record_answer(session, progress, learner, lesson, prediction, Answer(guess, informed, now()))
     return learner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -15,10 +16,12 @@ from app.lessons.model import Lesson, Quiz
 from app.progress.events import QUIZ_XP, LearningEvent
 from app.progress.ledger import lock_current_learner
 from app.progress.service import ProgressService
-from app.rate_limit import RateLimitPolicy, count_attempt
+from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 
 ANSWERS_PER_LEARNER = RateLimitPolicy(free_attempts=300, max_delay_s=30.0)
 """For quizzes and predictions together."""
+VISITOR_ANSWERS_PER_ADDRESS = RateLimitPolicy(free_attempts=40, initial_delay_s=60.0, max_delay_s=3600.0)
+"""First answers to one question by visitors without an account: a new cookie costs nothing. Votes have the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,37 @@ def is_right(quiz: Quiz, choices: Collection[int]) -> bool:
 
 
 async def answer_quiz(
-    session: AsyncSession, progress: ProgressService, learner: str, lesson: Lesson, quiz: Quiz, choices: Collection[int]
+    session: AsyncSession,
+    progress: ProgressService,
+    learner: str,
+    lesson: Lesson,
+    quiz: Quiz,
+    choices: Collection[int],
+    *,
+    visitor_address: str | None,
 ) -> str:
-    """Record an answer. The caller commits. Raises TooManyAttempts.
+    """Record an answer. The caller commits.
+
+    Args:
+        session: a transaction that writes.
+        progress: where the answer counts.
+        learner: who answers.
+        lesson: the lesson with the quiz.
+        quiz: the question.
+        choices: the numbers of the selected choices.
+        visitor_address: the network or private address of a visitor; None for an account.
 
     Returns whose answer it is: the account's learner if the visitor was merged into an account during this request.
+
+    Raises:
+        TooManyAttempts: this learner, or visitors from this address, have sent too many answers lately.
     """
     learner = await lock_current_learner(session, learner)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
     right, written = is_right(quiz, choices), ",".join(map(str, sorted(choices)))
     key = {"learner_id": learner, "lesson": lesson.key, "quiz": quiz.name}
+    if await session.scalar(select(QuizAnswer.quiz).filter_by(**key)) is None:
+        await count_visitor_answer(session, f"{lesson.key}#quiz-{quiz.name}", visitor_address)
     values = {"first_choices": written, "first_right": right, "choices": written, "answered_at": now(), "tries": 0}
     await session.execute(dialect_insert(session, QuizAnswer).values(key | values).on_conflict_do_nothing())
     answer = (await session.scalars(select(QuizAnswer).filter_by(**key).with_for_update())).one()
@@ -74,6 +98,12 @@ async def answer_quiz(
             facts.append(LearningEvent("knew", subject))
         await progress.task_done(session, learner, lesson.key, f"quiz-{quiz.name}", facts)
     return learner
+
+
+async def count_visitor_answer(session: AsyncSession, question: str, visitor_address: str | None) -> None:
+    """Count the first answer of a visitor to a question. Raises TooManyAttempts. Accounts are not counted."""
+    action = f"answer {hashlib.sha256(question.encode()).hexdigest()[:16]}"
+    await count_attempt(session, network_limit_key(action, visitor_address), VISITOR_ANSWERS_PER_ADDRESS)
 
 
 async def find_answers(session: AsyncSession, learner: str | None, lesson: Lesson) -> dict[str, GivenAnswer]:

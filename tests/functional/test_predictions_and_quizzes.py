@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import event, select
+from sqlalchemy import event, func, select
 
 from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.main import create_app
@@ -19,6 +19,7 @@ from app.progress.requirements import LESSON_XP
 from app.runs.event_log import run_topic
 from app.settings import Settings
 from app.web.dependencies import BUS
+from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
 from tests.factories.judged_lesson import FACTOR, SHAPE, add_exercise
@@ -282,6 +283,46 @@ async def test_an_answer_that_makes_no_sense_is_not_recorded(
 @pytest.mark.parametrize("path", ["quizzes/none", "predictions/none", "quizzes/how-many"])
 async def test_what_the_lesson_does_not_ask_cannot_be_answered(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.post(f"{LESSON_URL}/{path}", data={"choice": "0"})).status_code == 404
+
+
+@pytest.mark.parametrize(("url", "fields"), [(PREDICTION_URL, {"guess": "8"}), (QUIZ_URL, {"choice": "1"})])
+@pytest.mark.parametrize("address", ["203.0.113.9", "192.168.0.9"])
+async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
+    app: FastAPI, client: httpx.AsyncClient, address: str, url: str, fields: dict[str, str]
+) -> None:
+    async def answer(cookies: httpx.Cookies | None = None) -> httpx.Response:
+        async with browser_client(app, address) as visitor:
+            visitor.cookies = cookies or visitor.cookies
+            return await visitor.post(url, data=fields)
+
+    answers = [await answer() for _ in range(45)]
+
+    assert [answer.status_code for answer in answers] == [200] * 40 + [429] * 5
+    assert "Wait 60 seconds" in answers[-1].text
+    assert await stored_answers(app) == 40
+    assert (await answer(answers[0].cookies)).status_code == 200, "a recorded answer can be given again"
+    assert (await client.post(url, data=fields)).status_code == 200, "another address has an allowance of its own"
+    other = QUIZ_URL if url == PREDICTION_URL else PREDICTION_URL
+    async with browser_client(app, address) as visitor:
+        assert (await visitor.post(other, data={"choice": "0", "guess": "8"})).status_code == 200, (
+            "so has each question"
+        )
+
+
+async def test_an_account_answers_where_visitors_have_used_up_the_allowance(app: FastAPI) -> None:
+    for _ in range(40):
+        async with browser_client(app) as visitor:
+            await guess(visitor, "8")
+    async with browser_client(app) as visitor, await signed_in_browser(app) as account:
+        assert (await visitor.post(PREDICTION_URL, data={"guess": "8"})).status_code == 429
+        await guess(account, "8")
+
+
+async def stored_answers(app: FastAPI) -> int:
+    async with app.state.db.session() as session:
+        return sum(
+            [await session.scalar(select(func.count()).select_from(one)) for one in (PredictionAnswer, QuizAnswer)]
+        )
 
 
 # --- the lesson -------------------------------------------------------------------------------------------------------

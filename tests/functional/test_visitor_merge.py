@@ -52,10 +52,12 @@ class Answerer:
 
     async def answer(self, learner: str) -> None:
         async with self.db.writing() as session:
-            await answer_quiz(session, self.progress, learner, self.lesson, QUIZ, [0])
+            await answer_quiz(session, self.progress, learner, self.lesson, QUIZ, [0], visitor_address=None)
         async with self.db.writing() as session:
             guess = {"guess": "16"}
-            await answer_prediction(session, self.progress, learner, self.lesson, PREDICTION, guess, skip=False)
+            await answer_prediction(
+                session, self.progress, learner, self.lesson, PREDICTION, guess, skip=False, visitor_address=None
+            )
 
     async def owners(self) -> set[tuple[str, str]]:
         """The tables that hold answers, and whose they are."""
