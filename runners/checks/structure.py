@@ -17,11 +17,15 @@ from runners.checks.work import Work
 from runners.wire import check_messages as messages
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_FROM_TENSORS = frozenset(
+    {"graph", "_graph", "op", "_op", "inputs", "_inputs", "consumers", "_consumers", "get_default_graph"}
+)
+"""Attributes that lead from a tensor to its graph: from a replica's share to the whole batch. As variables harmless."""
 _BACK_DOORS = frozenset(
     {
         *("eval", "exec", "globals", "locals", "vars", "setattr", "delattr", "builtins", "__builtins__"),
         *("get_ipython", "IPython", "InteractiveShell", "user_ns", "__main__", "modules", "importlib", "mock"),
-        *("op", "get_default_graph"),  # lead from a replica's share to the whole batch
+        *_FROM_TENSORS,
         *("f_globals", "f_locals", "currentframe", "_getframe", "get_referrers", "get_objects"),
         *("__closure__", "__code__", "__defaults__", "__dict__", "__getattribute__", "__globals__", "__import__"),
         *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller"),
@@ -66,7 +70,7 @@ def untouched(work: Work, *given: str) -> None:
     """
     tables = list(_scopes(symtable.symtable(ast.unparse(work.tree), "submission", "exec")))
     read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_read(table, symbol)}
-    back_doors = (read - {"getattr"}).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
+    back_doors = (read - {"getattr"} - _FROM_TENSORS).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
     if back_doors:
         name = min(back_doors)
         magic = name == "get_ipython" and name not in work.source

@@ -61,10 +61,11 @@ def hidden_shares(work: Work) -> None:
     return [work.rng.uniform(1e-4, 4e-4, size=size).astype("float16") for _ in range(2)], scale
 
 
-def agreed(work: Work, shares: list[np.ndarray], scale: float) -> tuple[list[np.ndarray], list[bool]]:
-    """The sum and the verdict of each replica."""
+def agreed(work: Work, shares: list[np.ndarray], scale: float) -> tuple[list[np.ndarray], list[bool], list]:
+    """The sum and the verdict of each replica, and those of replica 0 if the other one brings nothing."""
     untouched(work, "agree", "two")
-    result = work.graph("agree", np.stack(shares), np.array(scale, "float32")).result
+    graph = work.graph("agree", np.stack(shares), np.array(scale, "float32"), alone=True)
+    result = graph.result
     if not isinstance(result, list) or len(result) != 4:
         fail("agreed_gradient has to return a sum and a verdict.")
     sums, verdicts = result[:2], result[2:]
@@ -72,7 +73,11 @@ def agreed(work: Work, shares: list[np.ndarray], scale: float) -> tuple[list[np.
         fail("There has to be a sum from each of the two replicas.")
     if any(np.shape(verdict) != () or np.asarray(verdict).dtype != bool for verdict in verdicts):
         fail("There has to be a verdict from each of the two replicas.")
-    return sums, [bool(verdict) for verdict in verdicts]
+    return sums, [bool(verdict) for verdict in verdicts], [graph.alone[0], bool(graph.alone[2])]
+
+
+def all_count(verdicts: list[bool]) -> None:
+    equal(verdicts, [True, True], mistakes={"All gradients are finite, but the step does not count.": [False, False]})
 
 
 @check(
@@ -83,8 +88,8 @@ def agreed(work: Work, shares: list[np.ndarray], scale: float) -> tuple[list[np.
 )
 def finite(work: Work) -> None:
     shares, scale = hidden_shares(work)
-    sums, verdicts = agreed(work, shares, scale)
-    equal(verdicts, [True, True], mistakes={"All gradients are finite, but the step does not count.": [False, False]})
+    sums, verdicts, (alone, _) = agreed(work, shares, scale)
+    all_count(verdicts)
     want = (shares[0].astype("float32") + shares[1].astype("float32")) / np.float32(scale)
     halves = [(share / np.float16(scale)).astype("float32") for share in shares]
     for index, got in enumerate(sums):
@@ -102,6 +107,8 @@ def finite(work: Work) -> None:
                 "The gradients are averaged, not added up.": want / 2 * scale * 1e4,
             },
         )
+    if np.allclose(alone * scale * 1e4, sums[0] * scale * 1e4):
+        fail("The sum does not come from the exchange: it changes nothing.")
 
 
 @check(
@@ -115,10 +122,15 @@ def finite(work: Work) -> None:
 )
 def overflow(work: Work) -> None:
     first = int(work.rng.integers(2))
+    _, verdicts, (_, alone) = agreed(work, *hidden_shares(work))
+    all_count(verdicts)
+    heard = not alone  # replica 0 misses the yes of the other one, or, below, its no
     for number, bad in enumerate(work.rng.permutation([np.inf, -np.inf, np.nan])):
         shares, scale = hidden_shares(work)
-        shares[(first + number) % 2][-1 if number else 0] = bad
-        sums, verdicts = agreed(work, shares, scale)
+        place = (first + number) % 2
+        shares[place][-1 if number else 0] = bad
+        sums, verdicts, (_, alone) = agreed(work, shares, scale)
+        heard = heard or (place == 1 and alone)
         equal(
             sorted(verdicts),
             [False, False],
@@ -130,3 +142,5 @@ def overflow(work: Work) -> None:
         for got in sums:
             if np.any(got != 0):
                 fail("A step that does not count has to return zeros on every replica.")
+    if not heard:
+        fail("The verdict does not come from the exchange: it changes nothing.")

@@ -9,5 +9,4 @@ replicas = mirrored.num_replicas_in_sync
 arguments = tf.ones([replicas, 2, 3]), tf.ones([replicas, 2]), tf.ones([replicas])
 graph = tf.function(sums_of_rows).get_concrete_function(*arguments)
 print(*[total.numpy().tolist() for total in graph(*arguments)], f"(should all be {replicas}.0)")
-operations = graph.graph.get_operations()
-print(sum(op.type == "AddN" for op in operations), "reduction(s)")
+print(reductions(graph), "reduction(s)")

@@ -118,6 +118,8 @@ def test_nothing_is_behind_a_result_that_is_not_there(code: str) -> None:
         "options = {'eval': True, 'vars': 3}",
         "def step(model):\n    vars = model.trainable_variables\n    return [var.shape for var in vars if vars]",
         "def step(descend):\n    counts = descend()\n    return counts",
+        "inputs = [1.0, 2.0]\ngraph = step(inputs)",
+        "def step():\n    return inputs",
     ],
 )
 def test_what_is_given_may_be_used_and_its_name_be_used_in_functions(code: str) -> None:
@@ -169,6 +171,12 @@ def test_what_is_given_may_not_be_changed(code: str) -> None:
         "getattr(len, '__glo' + 'bals__')",
         "from operator import attrgetter",
         "def step(share):\n    return share.op.inputs[0]",
+        "def step(share):\n    return share.graph.inputs[0]",
+        "def step(share):\n    return share._op.node_def",
+        "def step(share):\n    return getattr(share, 'graph')",
+        "def step(share, operation):\n    return operation.inputs[0]",
+        "def step(share):\n    return share.consumers()[0]",
+        "from tensorflow.compat.v1 import get_default_graph",
     ],
 )
 def test_what_could_change_it_unseen_is_refused(code: str) -> None:
