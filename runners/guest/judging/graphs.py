@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
 
 from runners.checks.plain_data import NotPlainData, PlainData
 
@@ -17,6 +18,14 @@ _COLLECTIVES = frozenset(
     for kind in ("AllToAll", "Gather", "Reduce", "ReduceScatter")
     for version in ("", "V2", "V3")
 )
+
+_CONTROL_FLOW = frozenset(
+    {
+        *("Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"),
+        *("RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"),
+    }
+)
+"""In functions, TensorFlow keeps them like stateful operations."""
 
 
 def export(function: Any, args: list[PlainData]) -> dict[str, PlainData]:
@@ -84,11 +93,14 @@ class _OperationCounter:
     """Counts operations by type: only what the outputs depend on, and a function's own ones for each call of it.
 
     So nothing can be added to a graph that only looks like work, and nothing be hidden in a function called often.
+    TensorFlow also runs the stateful operations of a function, whatever it returns, so they and what they depend on
+    count as well.
     """
 
     def __init__(self, definition: Any) -> None:
         self._functions = {function.signature.name: function for function in definition.library.function}
         self._counted: dict[str, Counter[str]] = {}
+        self._changing: dict[str, bool] = {}
 
     def count(self, nodes: Sequence[Any], outputs: Sequence[str]) -> Counter[str]:
         """Operations among ``nodes`` that ``outputs`` depend on; all of them if there is no output."""
@@ -109,8 +121,25 @@ class _OperationCounter:
     def _of_function(self, name: str) -> Counter[str]:
         if name not in self._counted and (function := self._functions.get(name)):
             outputs = [*function.ret.values(), *function.control_ret.values()]
+            outputs += [node.name for node in function.node_def if self._changes_state(node)]
             self._counted[name] = self.count(function.node_def, outputs)
         return self._counted.get(name, Counter())
+
+    def _changes_state(self, node: Any) -> bool:
+        """Whether a node may change what others read, itself or in a function that it calls."""
+        kind = op_def_registry.get(node.op)
+        if (kind is None and node.op not in self._functions) or (kind is not None and _is_stateful(kind)):
+            return True
+        return any(map(self._function_changes_state, _called(node)))
+
+    def _function_changes_state(self, name: str) -> bool:
+        if name not in self._changing and (function := self._functions.get(name)):
+            self._changing[name] = any(map(self._changes_state, function.node_def))
+        return self._changing.get(name, False)
+
+
+def _is_stateful(kind: Any) -> bool:
+    return kind.is_stateful or kind.name in _CONTROL_FLOW
 
 
 def _called(node: Any) -> Iterator[str]:

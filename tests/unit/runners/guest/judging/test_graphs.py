@@ -46,6 +46,48 @@ def test_an_update_of_a_variable_is_counted_though_nobody_returns_it() -> None:
     assert examined(step)["ops"]["AssignAddVariableOp"] == 1
 
 
+@pytest.mark.parametrize("call", ["StatefulPartitionedCall", "PartitionedCall"])
+def test_an_update_is_counted_in_a_function_from_which_its_output_was_cut_off(call: str) -> None:
+    variable = tf.Variable([0.0, 0.0])
+
+    def inner(x: tf.Tensor) -> tf.Tensor:
+        variable.assign(tf.add_n([x, x]))
+        return tf.identity(x)
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.control_dependencies([tf.function(inner)(x)]):
+            return variable.read_value()
+
+    exported = graphs.export(step, [np.zeros_like(X)])
+    definition = tf.compat.v1.GraphDef.FromString(exported["graph"])
+    [function] = definition.library.function
+    function.signature.name = "forged"  # this process knows the honest one by its name
+    function.attr["_noinline"].b = True
+    function.control_ret.clear()
+    del function.signature.control_output[:]
+    for node in function.node_def:
+        kept = [name for name in node.input if not name.startswith("^")]
+        if node.op in ("Identity", "NoOp"):
+            node.input[:] = kept
+    for node in definition.node:
+        if node.op == "StatefulPartitionedCall":
+            node.op, node.attr["f"].func.name = call, "forged"
+            for name in set(node.attr) - {"Tin", "Tout", "f"}:
+                del node.attr[name]
+
+    found = graphs.examine(exported | {"graph": definition.SerializeToString()}, [X])
+    assert found["ops"]["AddN"] == 1
+    assert found["ops"]["AssignVariableOp"] == 1
+
+
+def test_what_a_function_computes_and_does_not_use_is_not_counted() -> None:
+    def inner(x: tf.Tensor) -> tf.Tensor:
+        tf.add_n([x, x])
+        return x * 2.0
+
+    assert "AddN" not in examined(lambda x: tf.function(inner)(x))["ops"]
+
+
 def test_a_variable_of_another_machine_is_put_on_the_like_device_here() -> None:
     variable = tf.Variable(3.0)
     exported = graphs.export(lambda x: x * variable, [X])
