@@ -10,6 +10,8 @@ from runners.checks import Work, check, close, fail, untouched
 
 RATE = 0.5
 """Of ``sgd`` in the lesson."""
+MOST_FILES = 50
+"""Of a saved state; a checkpoint has three."""
 
 
 def softmax_regression(features, labels, batch_size, divisor, replicas=(0, 1)):
@@ -138,6 +140,22 @@ def as_layer(weights):
     return [weights[:-1, None], weights[-1:]]
 
 
+def carried(work: Work, folder: str, target: str) -> Work:
+    """The submission in a new sandbox, which has the files of a folder and nothing else of what happened before."""
+    found = work.call("tf.io.gfile.glob", [folder + "/*" * depth for depth in (1, 2, 3)])
+    if not isinstance(found, list) or not all(
+        isinstance(path, str) and path.startswith(f"{folder}/") for path in found
+    ):
+        fail("`begin` has saved nothing in `folder`.")
+    fresh = work.fresh()
+    for path in found[:MOST_FILES]:
+        parent, _, name = path.removeprefix(folder).rpartition("/")
+        fresh.call("tf.io.gfile.makedirs", target + parent)
+        if work.call("tf.io.gfile.isdir", path) is not True:
+            fresh.call("np.ndarray.tofile", work.call("np.fromfile", path, "uint8"), f"{target}{parent}/{name}")
+    return fresh
+
+
 @check(
     "continue-training",
     "A break changes nothing",
@@ -148,12 +166,12 @@ def nothing_changes(work: Work) -> None:
     rng = work.rng
     count, width = int(rng.integers(6, 12)), int(rng.integers(2, 4))
     rate, cut, rest = float(rng.uniform(0.02, 0.06)), int(rng.integers(4, 7)), int(rng.integers(4, 7))
-    folders = [f"state-{number}" for number in rng.choice(10**9, size=3, replace=False)]
+    folders = [f"state-{number}" for number in rng.choice(10**9, size=4, replace=False)]
     histories = [
         (rng.normal(size=(count, width)).astype("float32"), rng.normal(size=count).astype("float32"), rate)
-        for _ in range(3)
+        for _ in range(4)
     ]
-    first, second, later = histories
+    first, second, later, again = histories
     for folder, training in zip(folders, (first, second), strict=False):
         got = work.call("begin", folder, *training, cut)
         close(got, as_layer(momentum_steps(*training, cut)[0]), atol=1e-5)
@@ -162,6 +180,7 @@ def nothing_changes(work: Work) -> None:
     # The two folders change places: what a program remembers otherwise belongs to the other training.
     for old, new in ((0, 2), (1, 0), (2, 1)):
         work.call("tf.io.gfile.rename", folders[old], folders[new])
+    restarted = carried(work, folders[0], folders[3])
 
     weights, speed = momentum_steps(*second, cut)
 
@@ -182,6 +201,12 @@ def nothing_changes(work: Work) -> None:
                 momentum_steps(*later, cut + rest)[0]
             ),
         },
+    )
+    # A program that is started again has the files and nothing else.
+    close(
+        restarted.call("go_on", folders[3], *again, rest),
+        as_layer(momentum_steps(*again, rest, weights, speed)[0]),
+        atol=1e-5,
     )
     used = {node.attr for node in ast.walk(work.tree) if isinstance(node, ast.Attribute)}
     if not used & {"Checkpoint", "CheckpointManager"}:
