@@ -40,8 +40,13 @@ from app.accounts.merge import MERGERS
 from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
-from app.accounts.routes import InvalidFields, account_page, redirect_after_login, redirect_to
-from app.accounts.sensitive_changes import lock_for_sensitive_change
+from app.accounts.routes import (
+    InvalidFields,
+    account_page,
+    lock_for_sensitive_change,
+    redirect_after_login,
+    redirect_to,
+)
 from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
 from app.accounts.trusted_devices import trust_device
 from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email

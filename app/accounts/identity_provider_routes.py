@@ -39,8 +39,7 @@ from app.accounts.login import AccountDisabled, log_in, set_login_cookies
 from app.accounts.merge import MERGERS
 from app.accounts.models import Account, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
-from app.accounts.routes import InvalidFields, account_page, redirect_after_login
-from app.accounts.sensitive_changes import lock_for_sensitive_change
+from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change, redirect_after_login
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt

@@ -38,9 +38,8 @@ from app.accounts.passkeys import (
     verify_passkey,
 )
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
-from app.accounts.routes import InvalidFields, account_page
+from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change
 from app.accounts.second_factor import strengthen_session
-from app.accounts.sensitive_changes import lock_for_sensitive_change
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.accounts.validation import INVALID_NAME, normalize_name
 from app.errors import LockstepError

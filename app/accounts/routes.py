@@ -11,13 +11,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import i18n
 from app.accounts import flash
-from app.accounts.dependencies import AccountMailerDep, BrowserDep, OptionalAccount
+from app.accounts.dependencies import AccountMailerDep, BrowserDep, OptionalAccount, get_principal
 from app.accounts.emails import AccountMailer
 from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.impersonation import NAME_MISLEADS, name_misleads
@@ -29,6 +30,7 @@ from app.accounts.models import Account, Role
 from app.accounts.passkeys import localhost_url, site_relying_party
 from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
+from app.accounts.sensitive_changes import lock_signed_in_account
 from app.accounts.service import AccountDeleted, find_by_email, lock_account
 from app.accounts.sign_up import SignUpRequest, sign_up, validate_sign_up
 from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
@@ -231,6 +233,12 @@ def redirect_after_login(request: Request, login: Login, path: str | None) -> Re
     if login.lacks_second_factor and SETTINGS.get(request.app).staff_second_factor:
         return redirect_to(request, str(request.app.url_path_for("authenticator_page", lang=lang)))
     return redirect_to(request, path)
+
+
+async def lock_for_sensitive_change(request: Request, session: AsyncSession) -> Account:
+    """Lock the account of this browser, and check the browser again. Raises as ``lock_signed_in_account``."""
+    staff = SETTINGS.get(request.app).staff_second_factor
+    return await lock_signed_in_account(session, await get_principal(request), staff_second_factor=staff)
 
 
 async def answer_login_required(request: Request, error: Exception) -> Response:

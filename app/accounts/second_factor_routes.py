@@ -20,7 +20,14 @@ from app.accounts.login import log_in, set_login_cookies
 from app.accounts.merge import MergersDep
 from app.accounts.models import Account
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
-from app.accounts.routes import InvalidFields, account_page, redirect_after_login, redirect_opened_page, redirect_to
+from app.accounts.routes import (
+    InvalidFields,
+    account_page,
+    lock_for_sensitive_change,
+    redirect_after_login,
+    redirect_opened_page,
+    redirect_to,
+)
 from app.accounts.second_factor import (
     WRONG_CODE,
     CodeKind,
@@ -33,7 +40,7 @@ from app.accounts.second_factor import (
     use_code,
     with_code,
 )
-from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, lock_for_sensitive_change
+from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired
 from app.accounts.session_cookie import session_token_hash
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 
-from app.accounts.dependencies import LoginRequired, get_principal
+from app.accounts.dependencies import LoginRequired, Principal
 from app.accounts.models import Account, AuthSession
 from app.accounts.passkeys import list_passkeys
 from app.accounts.second_factor import find_authenticator, is_missing, is_strong
@@ -18,7 +17,6 @@ from app.db import now
 from app.errors import PermissionDenied
 from app.i18n import N_
 from app.security_log import SecurityEvent, record
-from app.web.dependencies import SETTINGS
 
 
 class LoginTooOld(PermissionDenied):
@@ -44,12 +42,13 @@ async def require_known_factors(
         raise LoginTooOld
 
 
-async def lock_for_sensitive_change(request: Request, session: AsyncSession) -> Account:
-    """Lock the account of this browser for a change that its owner has confirmed, and check it again.
+async def lock_signed_in_account(session: AsyncSession, principal: Principal, *, staff_second_factor: bool) -> Account:
+    """Lock the account of a browser for a change that its owner has confirmed, and check the browser again.
+
+    ``staff_second_factor``: whether the operator requires a second factor of instructors and admins.
 
     Raises LoginRequired if the browser was signed out in the meantime, PasskeyRequired or LoginTooOld.
     """
-    principal = await get_principal(request)
     if principal.account is None or principal.auth_session is None:
         raise LoginRequired
     account = await lock_account(session, principal.account)
@@ -57,6 +56,6 @@ async def lock_for_sensitive_change(request: Request, session: AsyncSession) -> 
     method = await session.scalar(select(AuthSession.method).where(*mine, AuthSession.expires_at > now()))
     if method is None:
         raise LoginRequired
-    lacks = is_missing(account, method, required_of_staff=SETTINGS.get(request.app).staff_second_factor)
+    lacks = is_missing(account, method, required_of_staff=staff_second_factor)
     await require_known_factors(session, account, method, lacks_second_factor=lacks)
     return account

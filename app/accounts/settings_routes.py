@@ -48,14 +48,9 @@ from app.accounts.rate_limit import (
     count_auth_attempt,
     count_email_request,
 )
-from app.accounts.routes import InvalidFields, account_page
+from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change
 from app.accounts.second_factor import find_authenticator
-from app.accounts.sensitive_changes import (
-    LoginTooOld,
-    PasskeyRequired,
-    lock_for_sensitive_change,
-    require_known_factors,
-)
+from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, require_known_factors
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
