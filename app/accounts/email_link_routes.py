@@ -153,6 +153,7 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
     hashed = await passwords.hash(password)
     db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
     async with db.writing() as session:
+        account = await lock_account(session, account)  # before its links, as every other change does
         await use_link(session, link)
         await revoke_all_auth_sessions(session, account)
         login = await _confirm_and_log_in(request, session, account, password_hash=hashed)

@@ -49,6 +49,17 @@ async def lock_signed_in_account(session: AsyncSession, principal: Principal, *,
 
     Raises LoginRequired if the browser was signed out in the meantime, PasskeyRequired or LoginTooOld.
     """
+    account, method = await lock_own_session(session, principal)
+    lacks = is_missing(account, method, required_of_staff=staff_second_factor)
+    await require_known_factors(session, account, method, lacks_second_factor=lacks)
+    return account
+
+
+async def lock_own_session(session: AsyncSession, principal: Principal) -> tuple[Account, str]:
+    """Lock the account of a browser; also returns the method that it signed in with.
+
+    Raises LoginRequired if the browser was signed out in the meantime.
+    """
     if principal.account is None or principal.auth_session is None:
         raise LoginRequired
     account = await lock_account(session, principal.account)
@@ -56,6 +67,4 @@ async def lock_signed_in_account(session: AsyncSession, principal: Principal, *,
     method = await session.scalar(select(AuthSession.method).where(*mine, AuthSession.expires_at > now()))
     if method is None:
         raise LoginRequired
-    lacks = is_missing(account, method, required_of_staff=staff_second_factor)
-    await require_known_factors(session, account, method, lacks_second_factor=lacks)
-    return account
+    return account, method

@@ -50,7 +50,7 @@ from app.accounts.rate_limit import (
 )
 from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change
 from app.accounts.second_factor import find_authenticator
-from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, require_known_factors
+from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, lock_own_session, require_known_factors
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
@@ -173,11 +173,12 @@ async def change_email(
 async def revoke_auth_sessions(request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep) -> Response:
     form = await read_form(request)
     try:
-        await reauthenticate(request, signed_in, form, "sign_ins_password")
+        await _confirm_identity(request, signed_in, form, "sign_ins_password")
     except (InvalidFields, TooManyAttempts) as e:
         return await _security_page(request, signed_in, e)
     async with db.writing() as session:
-        await lock_for_sensitive_change(request, session)
+        # Without a code, too: whoever has just added an authenticator app must not keep the owner from ending theirs.
+        await lock_own_session(session, await get_principal(request))
         if form.get("which") == "others":
             await revoke_all_auth_sessions(session, signed_in.account, but=signed_in.auth_session.token_hash)
         else:
@@ -239,7 +240,6 @@ async def reauthenticate(
 
     Raises InvalidFields, with the errors of other fields too, or TooManyAttempts.
     """
-    errors = dict(other_errors)
     lacks = (await get_principal(request)).lacks_second_factor
     try:
         async with DATABASE.get(request.app).session() as session:
@@ -247,6 +247,17 @@ async def reauthenticate(
             await require_known_factors(session, signed_in.account, method, lacks_second_factor=lacks)
     except (LoginTooOld, PasskeyRequired) as e:
         raise InvalidFields({field: e.message}) from e
+    await _confirm_identity(request, signed_in, form, field, other_errors)
+
+
+async def _confirm_identity(
+    request: Request,
+    signed_in: SignedIn,
+    form: Mapping[str, str],
+    field: str,
+    other_errors: Mapping[str, str] = _NO_ERRORS,
+) -> None:
+    errors = dict(other_errors)
     if signed_in.account.password_hash is None:
         if not signed_in.recently:
             record(SecurityEvent.reauthentication_failed, reason="sign-in too old")

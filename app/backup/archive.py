@@ -110,6 +110,8 @@ class ArchiveWriter:
             raise BackupError(f"A backup cannot hold a file with the name {name!r}. Rename it.")
         if len(data) > (most := _max_bytes(name)):
             raise BackupError(f"{name} is too large for a backup, which allows {most >> 20} MiB. Make it smaller.")
+        if len(self.members) >= MAX_MEMBERS:
+            raise BackupError(f"A backup holds {MAX_MEMBERS:,} files at most. Use the database's own tools.")
         self._write(name, data)
         self.members[name] = MemberSummary(len(data), hashlib.sha256(data).hexdigest())
 

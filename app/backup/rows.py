@@ -24,7 +24,7 @@ from app.backup.archive import BackupError, DamagedArchive
 from app.database_health import driver_message
 from app.db import Database
 
-_BATCH_ROWS = 1000
+_BATCH_ROWS = 10_000
 _BATCH_BYTES = 4 * 2**20
 """A batch ends after the first row with which its texts are larger."""
 

@@ -15,6 +15,7 @@ from typing import Self
 from app.backup.archive import BackupError
 
 DRAFT_PREFIX = ".restore-"
+_SECRETS_BEFORE = "secrets before"
 """How the names of folders begin that a restore needs until it ends."""
 _NOT_LESSONS = {".git", "__pycache__", ".ipynb_checkpoints"}
 
@@ -48,6 +49,8 @@ def alone_in(data_dir: Path) -> Iterator[None]:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for left in data_dir.glob(f"{DRAFT_PREFIX}*"):
+            if (secrets := left / _SECRETS_BEFORE).exists():  # it was killed after it had replaced them
+                secrets.rename(data_dir / f"secrets-before-restore-{left.name.removeprefix(DRAFT_PREFIX)}")
             shutil.rmtree(left)
         yield
     except BlockingIOError:
@@ -66,7 +69,7 @@ class RestoredFiles:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._secrets = data_dir / "secrets"
         self._draft = Path(tempfile.mkdtemp(prefix=DRAFT_PREFIX, dir=data_dir))
-        self._before = self._draft / "secrets before"
+        self._before = self._draft / _SECRETS_BEFORE
 
     def __enter__(self) -> Self:
         return self

@@ -77,7 +77,7 @@ def backup(
     if (usual := settings.data_dir / "backups") in (target, target.parent):
         _or_fail(lambda: usual.mkdir(exist_ok=True))
     if (keep or every) and not target.is_dir():
-        fail(f"--keep and --every require a folder, and {target} is none.", USAGE_ERROR)
+        fail(f"--keep and --every require a folder, and {target} is not a folder.", USAGE_ERROR)
     with ending_at_sigterm(0 if every else ENDED_BY_SIGTERM):
         if every:
             _repeat(settings, target, keep, timedelta(hours=every), write)
@@ -95,7 +95,7 @@ def _repeat(settings: Settings, folder: Path, keep: int | None, interval: timede
     while True:
         newest = next((made_at for made_at, _ in dated_backups(folder)), None)
         due = newest + interval - datetime.now(UTC) if newest else timedelta(0)
-        time.sleep(max(due.total_seconds(), 0))
+        time.sleep(max(min(due, interval).total_seconds(), 0))  # the clock may have been wrong
         try:
             _to_file(settings, folder, keep, write)
         except DATABASE_ERRORS as e:

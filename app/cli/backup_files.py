@@ -30,12 +30,12 @@ def dated_name(at: datetime) -> str:
 
 def dated_backups(folder: Path) -> list[tuple[datetime, Path]]:
     """The backups in a folder that have such names, the newest first."""
-    found = [(match[1], file) for file in folder.iterdir() if (match := _NAME.fullmatch(file.name))]
-    return [
-        (datetime.strptime(at, _TIME).replace(tzinfo=UTC), file)
-        for at, file in sorted(found, reverse=True)
-        if file.is_file() and not file.is_symlink()
-    ]
+    found: list[tuple[datetime, Path]] = []
+    for file in folder.iterdir():
+        if (match := _NAME.fullmatch(file.name)) and file.is_file() and not file.is_symlink():
+            with suppress(ValueError):  # there is no such day
+                found.append((datetime.strptime(match[1], _TIME).replace(tzinfo=UTC), file))
+    return sorted(found, reverse=True)
 
 
 def delete_old_backups(folder: Path, keep: int) -> list[Path]:
@@ -74,7 +74,8 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BackupError(f"Another command is writing {path}. Wait for it.") from None
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():  # another user could read it
                 raise BackupError(f"{partial} is in the way. Remove it.")
             with _deleted_on_error(partial):
                 os.fchmod(file.fileno(), 0o600)
@@ -112,12 +113,13 @@ def seekable_input(path: str, spool_dir: Path) -> Iterator[IO[bytes]]:
     """
     if path != STREAM:
         try:
-            with Path(path).open("rb") as file:
-                yield file
+            file = Path(path).open("rb")  # noqa: SIM115 - closed below; errors of the block are not about this file
         except FileNotFoundError:
             raise BackupError(f"There is no file {path}.") from None
         except IsADirectoryError:
             raise BackupError(f"{path} is a folder. Name a backup in it.") from None
+        with file:
+            yield file
     elif sys.stdin.buffer.seekable():
         yield sys.stdin.buffer
     else:

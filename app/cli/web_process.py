@@ -91,7 +91,8 @@ def give_files_to_web_user(settings: Settings) -> bool:
                     os.mkdir(name, 0o700, dir_fd=folder)
             os.fchown(folder, 0, WEB_USER)
             os.fchmod(folder, _DATA_DIR_MODE)
-            _give(folder, "secrets", with_files=True)
+            for name in ("secrets", "backups"):
+                _give(folder, name, with_files=True)
             if database:
                 for suffix in ("", "-wal", "-shm", "-journal"):
                     _give(folder, f"{database.name}{suffix}")

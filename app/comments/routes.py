@@ -41,7 +41,6 @@ from app.comments.thread_list import ThreadLists, ThreadListsDep
 from app.comments.views import ThreadView, thread_views
 from app.db import Database
 from app.errors import InvalidInput, LockstepError, TooManyRequests
-from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH
@@ -97,11 +96,11 @@ async def show_comments(
     cell: CellName = "",
     before: BeforeCursor = None,
 ) -> Response:
-    lesson = catalog.lesson(course, slug, lang)
+    edition, lesson = catalog.digest, catalog.lesson(course, slug, lang)  # lessons may change from here on
     where = _find_cell(lesson, cell)
     if before is not None:
         return await _older_comments_response(request, db, lesson, where, account, before)
-    return await _comments_response(request, db, lists, catalog, lesson, where, account)
+    return await _comments_response(request, db, lists, edition, lesson, where, account)
 
 
 @router.post(f"{LESSON_PATH}/comments", name="create_comment", tags=[Access.account])
@@ -297,7 +296,7 @@ async def _comments_response(
     request: Request,
     db: Database,
     lists: ThreadLists,
-    catalog: CatalogView,
+    edition: str,
     lesson: Lesson,
     cell: Cell | None,
     account: Account | None,
@@ -314,7 +313,7 @@ async def _comments_response(
     if is_htmx_request(request):
         form = CommentForm(lesson.key, name, key=slot_mark("key"))
         frame = lists.frame(
-            (catalog.digest, lesson.key, name, frozenset(counts.items()), account and account.handle),
+            (edition, lesson.key, name, frozenset(counts.items()), account and account.handle),
             lambda: render_frame(request, "comments/_comments.html", ["threads_html"], form=form, **facts),
         )
         return frame_response(request, frame, key=key.encode(), threads_html=part)

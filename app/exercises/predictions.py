@@ -111,7 +111,7 @@ async def answer_prediction(
     learner = await lock_current_learner(session, learner)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
     key = {"learner_id": learner, "lesson": lesson.key, "prediction": prediction.name}
-    if await session.scalar(select(PredictionAnswer.prediction).filter_by(**key)) is None:
+    if guess is not None and await session.scalar(select(PredictionAnswer.prediction).filter_by(**key)) is None:
         await count_visitor_answer(session, f"{lesson.key}#prediction-{prediction.name}", visitor_address)
     informed = await _has_run(session, learner, lesson.key, prediction.cell)
     await record_answer(session, progress, learner, lesson, prediction, Answer(guess, informed, now()))

@@ -20,8 +20,9 @@ from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 
 ANSWERS_PER_LEARNER = RateLimitPolicy(free_attempts=300, max_delay_s=30.0)
 """For quizzes and predictions together."""
-VISITOR_ANSWERS_PER_ADDRESS = RateLimitPolicy(free_attempts=40, initial_delay_s=60.0, max_delay_s=3600.0)
-"""First answers to one question by visitors without an account: a new cookie costs nothing. Votes have the same."""
+VISITOR_ANSWERS_PER_ADDRESS = RateLimitPolicy(free_attempts=200, initial_delay_s=5.0, max_delay_s=60.0)
+"""First answers to one question by visitors without an account: a new cookie costs nothing. A lecture hall may share an
+address. Who skips a prediction is not counted, so that nobody has to wait to run a cell."""
 
 
 @dataclass(frozen=True, slots=True)

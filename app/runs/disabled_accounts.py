@@ -60,7 +60,7 @@ async def end_sessions_of_disabled_accounts(db: Database, runner: RunnerClient, 
                 await _end_sessions(db, runner)
             except RunnerError:  # it has no sessions while it is down, and one of an earlier version does not list them
                 continue
-            except (SQLAlchemyError, OSError) as e:
+            except (SQLAlchemyError, OSError, ValueError) as e:  # ValueError: a newer runner answers otherwise
                 log_failure(_log, "the sessions of disabled accounts cannot be ended yet", e)
 
 

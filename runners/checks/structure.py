@@ -70,7 +70,8 @@ def untouched(work: Work, *given: str) -> None:
     """
     tables = list(_scopes(symtable.symtable(ast.unparse(work.tree), "submission", "exec")))
     read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_read(table, symbol)}
-    back_doors = (read - {"getattr"} - _FROM_TENSORS).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
+    harmless = {"getattr"} | _FROM_TENSORS - {"get_default_graph"}
+    back_doors = (read - harmless).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
     if back_doors:
         name = min(back_doors)
         magic = name == "get_ipython" and name not in work.source
@@ -102,6 +103,8 @@ def _reached(node: ast.AST) -> set[str]:
     match node:
         case ast.Attribute(attr=name):
             return {name}
+        case ast.MatchClass(kwd_attrs=names):
+            return set(names)
         case ast.ImportFrom(module=str(path), names=aliases):
             return {*path.split("."), *(alias.name for alias in aliases)}
         case ast.Import(names=aliases):

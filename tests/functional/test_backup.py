@@ -25,6 +25,7 @@ from app import migrate
 from app.accounts.signing import load_secrets
 from app.backup.archive import ArchiveReader, ArchiveWriter, BackupError, Manifest
 from app.backup.service import copy_database, restore_backup, verify_backup, write_backup
+from app.backup.site_files import alone_in
 from app.db import Database
 from app.settings import Settings
 from app.tables import TABLES
@@ -250,7 +251,7 @@ async def test_the_documented_recipe_restores_into_a_new_installation(
     assert await rows_of(postgresql) == expected
     assert log.splitlines()[-2:] == [
         "docker compose --profile backup stop web backup",
-        "docker compose up --detach",
+        "docker compose --profile backup up --detach",
     ]
 
 
@@ -439,6 +440,20 @@ async def test_a_restore_that_is_killed_changes_nothing_and_the_next_one_cleans_
     assert list(site.data_dir.glob(".restore-*")) == []
 
 
+async def test_secrets_that_a_killed_restore_had_replaced_are_kept_by_the_next(site: Settings, db: Database) -> None:
+    archive = await archive_of(site)
+    await db.close()
+    left = site.data_dir / ".restore-abc"
+    (left / "secrets before").mkdir(parents=True)
+    (left / "secrets before" / "sign-in").write_text("of the old database")
+
+    with alone_in(site.data_dir):
+        await restore_backup(site, archive, silent, replace=True)
+
+    assert (site.data_dir / "secrets-before-restore-abc" / "sign-in").read_text() == "of the old database"
+    assert list(site.data_dir.glob(".restore-*")) == []
+
+
 async def test_a_backup_of_a_newer_version_is_refused(site: Settings, db: Database, new_site: Settings) -> None:
     archive = changed(await archive_of(site), lambda _, data: data, revision="newer", version="9.1")
 
@@ -510,7 +525,7 @@ async def test_a_full_disk_leaves_the_earlier_backup(site: Settings, db: Databas
     ("arguments", "status", "sentence"),
     [
         (["backup", "missing/x.tar.gz"], 1, "There is no folder {folder}/missing. Create it.\n"),
-        (["backup", "--keep", "2", "x"], 2, "--keep and --every require a folder, and {folder}/x is none.\n"),
+        (["backup", "--keep", "2", "x"], 2, "--keep and --every require a folder, and {folder}/x is not a folder.\n"),
         (["backup", "--every", "2", "-"], 2, "--keep and --every require a folder.\n"),
         (["backup", "pipe"], 1, "{folder}/pipe is not a file. Choose another name.\n"),
         (["restore", "missing"], 1, "There is no file missing.\n"),

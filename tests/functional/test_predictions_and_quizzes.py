@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -11,7 +12,9 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import event, func, select
 
+from app.exercises import quizzes
 from app.exercises.models import PredictionAnswer, QuizAnswer
+from app.exercises.quizzes import VISITOR_ANSWERS_PER_ADDRESS
 from app.main import create_app
 from app.progress.events import PREDICTION_XP, QUIZ_XP
 from app.progress.models import LedgerEntry
@@ -285,6 +288,14 @@ async def test_what_the_lesson_does_not_ask_cannot_be_answered(client: httpx.Asy
     assert (await client.post(f"{LESSON_URL}/{path}", data={"choice": "0"})).status_code == 404
 
 
+@pytest.fixture
+def allowance(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many visitors of one address may answer a question at once: fewer than on a real site."""
+    monkeypatch.setattr(quizzes, "VISITOR_ANSWERS_PER_ADDRESS", replace(VISITOR_ANSWERS_PER_ADDRESS, free_attempts=40))
+    return 40
+
+
+@pytest.mark.usefixtures("allowance")
 @pytest.mark.parametrize(("url", "fields"), [(PREDICTION_URL, {"guess": "8"}), (QUIZ_URL, {"choice": "1"})])
 @pytest.mark.parametrize("address", ["203.0.113.9", "192.168.0.9"])
 async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
@@ -298,7 +309,7 @@ async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
     answers = [await answer() for _ in range(45)]
 
     assert [answer.status_code for answer in answers] == [200] * 40 + [429] * 5
-    assert "Wait 60 seconds" in answers[-1].text
+    assert "Wait " in answers[-1].text
     assert await stored_answers(app) == 40
     assert (await answer(answers[0].cookies)).status_code == 200, "a recorded answer can be given again"
     assert (await client.post(url, data=fields)).status_code == 200, "another address has an allowance of its own"
@@ -309,13 +320,15 @@ async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
         )
 
 
-async def test_an_account_answers_where_visitors_have_used_up_the_allowance(app: FastAPI) -> None:
-    for _ in range(40):
+async def test_an_account_answers_where_visitors_have_used_up_the_allowance(app: FastAPI, allowance: int) -> None:
+    for _ in range(allowance):
         async with browser_client(app) as visitor:
             await guess(visitor, "8")
     async with browser_client(app) as visitor, await signed_in_browser(app) as account:
         assert (await visitor.post(PREDICTION_URL, data={"guess": "8"})).status_code == 429
         await guess(account, "8")
+        skipped = await visitor.post(PREDICTION_URL, data={"skip": "1"})
+        assert skipped.status_code == 200, "otherwise nobody here could run the cell"
 
 
 async def stored_answers(app: FastAPI) -> int:

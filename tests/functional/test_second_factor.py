@@ -297,6 +297,21 @@ async def test_a_weak_session_confirms_nothing_even_with_a_set_up_that_is_open(
         assert (await session.get_one(Authenticator, teacher.id)).secret == "S" * 32
 
 
+async def test_the_owner_ends_the_browser_of_a_thief_who_was_first_to_add_an_app(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    async with browser_client(app) as eve:
+        await eve.post("/en/sign-in", data=TEA)
+        await set_up(eve, clock)
+
+        ended = await tea.post(
+            "/en/settings/security/sessions", data={"which": "others", "sign_ins_password": PASSWORD}
+        )
+
+        assert ended.status_code == 303
+        assert (await eve.get("/en/settings")).status_code != 200
+
+
 async def another_app(app: FastAPI, account: Account) -> None:
     """The app of a set-up that ends while another change is under way: the change stays open."""
     async with app.state.db.writing() as session:

@@ -177,6 +177,8 @@ def test_what_is_given_may_not_be_changed(code: str) -> None:
         "def step(share, operation):\n    return operation.inputs[0]",
         "def step(share):\n    return share.consumers()[0]",
         "from tensorflow.compat.v1 import get_default_graph",
+        "from tensorflow.python.framework.ops import *\nx = get_default_graph()",
+        "def step(share):\n    match share:\n        case object(graph=found):\n            return found",
     ],
 )
 def test_what_could_change_it_unseen_is_refused(code: str) -> None:
