@@ -69,6 +69,8 @@ _PIECES = {
 }
 _WHOLE = (PAGE, _PIECES["outline"], "/plain", "/jinja")
 """Not asked for by htmx."""
+_CPU_TICK_S = 0.01
+"""The resolution of the CPU time of a process."""
 _OPENING = ("page", "pieces")
 _GOALS = {"page, anyone": 4_000, "page, signed in": 900, "comments, signed in": 400, "opening, signed in": 1_500}
 
@@ -201,7 +203,7 @@ async def pace(target: Target, seconds: float) -> Pace:
     before, begun, cpu_before = sum(asker.answered for _, asker in pairs), perf_counter(), target.server.cpu_s()
     await asyncio.sleep(seconds)
     answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
-    cpu = target.server.cpu_s() - cpu_before
+    cpu = max(target.server.cpu_s() - cpu_before, _CPU_TICK_S)
     for _, asker in pairs:
         asker.asking = False
     for _, asker in pairs:

@@ -16,8 +16,8 @@ def test_everything_that_is_measured_answers(tmp_path: Path) -> None:
 
     with serving_peers(tmp_path) as peer:
         uvloop.run(pace(Target("both", peer, ("/plain", "/jinja")), 0))
-    with serving_site(site) as port:
-        paths = {path: target for target in targets_of(site, port) for path in target.paths}
-        whole = Target("all", port, tuple(paths), site.cookie)
-        assert len(whole.paths) == 6
+    with serving_site(site) as server:
+        paths = {path: target for target in targets_of(site, server) for path in target.paths}
+        whole = Target("all", server, tuple(paths), site.cookie)
+        assert len(whole.paths) == 7, "the page, its pieces together, each piece, and comments"
         uvloop.run(pace(whole, 0))
