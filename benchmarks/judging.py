@@ -152,8 +152,8 @@ async def in_browser(supervised: Supervisor, clicks: int) -> list[float]:
         chosen = {"DATA_DIR": root, "LESSONS_DIR": root / "lessons", "RUNNER_SOCKET": supervised.socket}
         settings = {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
         page = "/en/courses/course/loss"
-        with serving(root, *LOCKSTEP, "serve", probe=page, **{**PLAIN_ENVIRONMENT, **settings}) as port:
-            return await _clicked(f"http://127.0.0.1:{port}{page}", clicks)
+        with serving(root, *LOCKSTEP, "serve", probe=page, **{**PLAIN_ENVIRONMENT, **settings}) as server:
+            return await _clicked(f"http://127.0.0.1:{server.port}{page}", clicks)
 
 
 async def _clicked(address: str, clicks: int) -> list[float]:
