@@ -21,7 +21,7 @@ from authlib.oidc.core import CodeIDToken
 from fastapi import Depends
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import KeySet, RSAKey
 
 from app.accounts.validation import normalize_email, normalize_name
 from app.errors import LockstepError, NotFound, ServiceUnavailable
@@ -36,6 +36,8 @@ _CLOCK_SKEW_S = 60
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 """Asymmetric algorithms only: with a shared secret or ``none``, anyone could sign a token."""
 _KEY_TYPES = ("RSA", "EC")
+_MIN_RSA_BITS = 2048
+"""112 bits of security, the least that NIST SP 800-131A allows."""
 _SUBJECT = re.compile(r"[!-~]{1,255}")
 _BASIC = "client_secret_basic"
 """How the client authenticates to the token endpoint, unless the issuer supports only the other way."""
@@ -156,7 +158,9 @@ class OidcProvider:
         """The claims of the ID token, if it is from this issuer, current, and made for us and this request."""
         try:
             usable = [key for key in keys["keys"] if key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"]
-            token = jwt.decode(tokens["id_token"], KeySet.import_key_set({"keys": usable}), algorithms=_ALGORITHMS)
+            imported = KeySet.import_key_set({"keys": usable}).keys
+            strong = [key for key in imported if not isinstance(key, RSAKey) or key.raw_value.key_size >= _MIN_RSA_BITS]
+            token = jwt.decode(tokens["id_token"], KeySet(strong), algorithms=_ALGORITHMS)
             options = {
                 "iss": {"essential": True, "value": self.settings.issuer},
                 "aud": {"essential": True, "value": self.settings.client_id},

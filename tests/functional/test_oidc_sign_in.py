@@ -155,6 +155,10 @@ def _signed_with_the_secret(issuer: Issuer) -> None:
     issuer.sign = lambda claims: jwt.encode({"alg": "HS256", "kid": "first"}, claims, key)
 
 
+def _signed_with_a_short_key(issuer: Issuer) -> None:
+    issuer.key = RSAKey.generate_key(1024, {"kid": "first", "use": "sig"})
+
+
 def _no_token(issuer: Issuer) -> None:
     issuer.sign = lambda _claims: "nothing"
 
@@ -174,6 +178,9 @@ def _no_token(issuer: Issuer) -> None:
         _unsigned,
         _signed_by_another,
         _signed_with_the_secret,
+        pytest.param(
+            _signed_with_a_short_key, marks=pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+        ),
         _no_token,
     ],
 )
