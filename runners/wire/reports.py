@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from runners.wire.error_hints import ERROR_HINTS
+
 METRIC = "application/vnd.lockstep.metric+json"
 """``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}}``"""
 PROGRESS = "application/vnd.lockstep.progress+json"
@@ -47,14 +49,6 @@ NOTICES: dict[str, str] = {
         "NCCL needs real GPUs. Instead, the simulated GPUs pass their gradients around a ring. The "
         "sums are the same, only computed another way."
     ),
-    "keras-2-for-fit": (
-        "Keras 3's fit does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
-        "Choose Keras 2 for this cell, or write your own training loop."
-    ),
-    "keras-2-for-fit-with-servers": (
-        "Keras 3's fit does not work with ParameterServerStrategy. Choose Keras 2 for this cell, or "
-        "write your own training loop with a ClusterCoordinator."
-    ),
     "member-ended": "{task} has ended ({why}).",
     "mirrored-among-workers": (
         "In a process with a MultiWorkerMirroredStrategy, TensorFlow gives a MirroredStrategy the "
@@ -63,22 +57,6 @@ NOTICES: dict[str, str] = {
     ),
     "never-began": (
         "{task} did not start this cell within {seconds} seconds and was stopped. The next cell restarts it."
-    ),
-    "steps-per-execution": (
-        "Keras 3's fit with steps_per_execution fails when replicas add up their gradients with "
-        "collective ops, which is MirroredStrategy's default: TensorFlow itself fails there. Pass "
-        "cross_device_ops=tf.distribute.ReductionToOneDevice() to the strategy, or remove "
-        "steps_per_execution."
-    ),
-    "update-in-a-condition": (
-        "A Keras 3 optimizer with gradient_accumulation_steps or ema_overwrite_frequency does not work "
-        "on several replicas: it decides inside a conditional whether this step updates the variables, "
-        "and TensorFlow does not let replicas synchronize there. Remove the argument, and accumulate "
-        "the gradients in your own training loop."
-    ),
-    "strategy-comes-first": (
-        "A MultiWorkerMirroredStrategy must be created before TensorFlow runs its first operation. "
-        "Restart the session, and first run the cell that creates it."
     ),
     "wait-broken-off": (
         "{task} no longer waits for the others. To train together again, rerun the cell that creates the strategy."
@@ -120,6 +98,7 @@ NOTICES: dict[str, str] = {
         "emulated, many times slower. Use float32 or bfloat16."
     ),
 }
+NOTICES.update((hint.code, hint.sentence) for hint in ERROR_HINTS)
 """Code to English sentence, with the names of its values in braces."""
 
 _MOST_VALUES = 20

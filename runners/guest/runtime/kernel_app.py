@@ -42,14 +42,14 @@ from traitlets.config import Config
 from runners.guest.api import cluster_failures
 from runners.guest.cluster import portpicker, task_context, training_step
 from runners.guest.cluster.task_context import TaskContext
-from runners.guest.reporting import lanes, publisher
+from runners.guest.reporting import lanes, notices, publisher
 from runners.guest.runtime import device_setup, instrumentation, interrupts, plain_output
-from runners.guest.runtime.error_hints import hint_for_error
 from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
 from runners.guest.runtime.tracebacks import paths_below_cell, shorten_long_tracebacks
 from runners.guest.tf_patches import graph_errors, jupyter_kernel, rendezvous, server_join, tf_print
+from runners.wire.error_hints import find_hint
 from runners.wire.exit_status import is_clean_exit
 from runners.wire.journal import OutputStream
 from runners.wire.topology import Topology
@@ -143,8 +143,9 @@ class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
         super()._showtraceback(etype, evalue, stb)
         files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(evalue.__traceback__)]
         keras = 2 if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else 3
-        if code := hint_for_error(etype.__name__, str(evalue), files, keras):
-            publisher.notice(code)
+        if hint := find_hint(etype.__name__, str(evalue), files, keras):
+            code, values = hint
+            notices.notify(code, **values)
 
     def ask_exit(self) -> None:
         """Without a kernel, ``exit()`` ends the cell."""

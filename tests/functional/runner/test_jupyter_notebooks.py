@@ -88,12 +88,14 @@ print("done")
 
 def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: RealSupervisor) -> None:
     install_kernels(node.socket)
-    (outputs,) = executed("lockstep-gpu-4", REPLICAS_PRINT)
+    mistake = "strategy.run(step).numpy()"
+    outputs, failed = executed("lockstep-gpu-4", REPLICAS_PRINT, mistake, allow_errors=True)
 
     assert sorted(text_of(outputs, "stdout").splitlines()) == ["done", *(f"replica {i} | here" for i in range(4))]
     assert "NCCL needs real GPUs." in text_of(outputs, "stderr")
     (picture,) = [output for output in outputs if output.output_type == "display_data"]
     assert "MirroredVariable" in picture.data["text/plain"]
+    assert "strategy.run returned one value for each replica." in text_of(failed, "stderr")
 
 
 async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cells_name(node: RealSupervisor) -> None:

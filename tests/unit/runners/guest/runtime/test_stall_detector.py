@@ -8,7 +8,6 @@ import pytest
 
 from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
 from runners.guest.cluster.task_context import TaskContext
-from runners.guest.runtime.error_hints import hint_for_error
 from runners.guest.runtime.peers import TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import find_awaited
 from runners.wire.topology import Task, Topology
@@ -64,12 +63,3 @@ def test_the_first_error_is_that_of_the_cell() -> None:
     alike = [TaskFailure(zero, "ValueError", "x", 1.0), TaskFailure(two, "ValueError", "x", 2.0)]
     assert summarize_failures(alike) == ("ValueError", "in worker 0 and worker 2: x")
     assert len(summarize_failures([TaskFailure(zero, "E", "x" * 5000)])[1]) < 500
-
-
-def test_advice_is_given_where_tensorflows_own_words_do_not_help() -> None:
-    startup = "Collective ops must be configured at program startup"
-    assert hint_for_error("RuntimeError", startup, [], 3) == "strategy-comes-first"
-    keras = ["/x/site-packages/keras/src/utils/traceback_utils.py"]
-    assert hint_for_error("ValueError", "Attempt to convert a value (PerReplica:{", keras, 3) == "keras-2-for-fit"
-    assert hint_for_error("ValueError", "Attempt to convert a value (PerReplica:{", keras, 2) is None
-    assert hint_for_error("ValueError", "PerReplica", ["/home/learner/x.py"], 3) is None
