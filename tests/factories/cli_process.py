@@ -34,14 +34,16 @@ async def start(
     stdin: int | IO[bytes] = PIPE,
     stdout: int = PIPE,
     before: tuple[str, ...] = (),
+    program: tuple[str, ...] = LOCKSTEP,
     **settings: Any,
 ) -> Process:
     """Start ``lockstep``, its output in a pipe or on a descriptor; settings are variables without their prefix.
 
-    ``before`` is what the command line begins with: another program that starts it.
+    ``before`` is what the command line begins with: another program that starts it. ``program`` is what runs in the
+    place of ``lockstep``.
     """
     return await asyncio.create_subprocess_exec(
-        *before, *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=_environment(settings)
+        *before, *program, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=_environment(settings)
     )
 
 

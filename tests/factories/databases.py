@@ -47,10 +47,14 @@ async def ask_server(statement: str) -> str:
 
 
 @contextmanager
-def postgresql_database() -> Iterator[str]:
-    """The URL of an empty PostgreSQL database, which is dropped at the end. Skips the test if there is no server."""
+def postgresql_database(template: str | None = None) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, or of a copy of one that nobody has open. It is dropped at the end.
+
+    Skips the test if there is no server.
+    """
     name = unique_name("test")
-    asyncio.run(ask_server(f"CREATE DATABASE {name}"))
+    original = f" TEMPLATE {make_url(template).database}" if template else ""
+    asyncio.run(ask_server(f"CREATE DATABASE {name}{original}"))
     try:
         yield server_url().set(database=name).render_as_string(hide_password=False)
     finally:

@@ -26,7 +26,7 @@ from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.unprivileged_user import unprivileged_command
 
 UID = 62_900 + os.getpid() % 90
-LEAST = {"warm_kernels": 0, "prepare_data_sets": 0}
+LEAST: dict[str, Any] = {"warm_kernels": 0, "prepare_data_sets": 0}
 """Of what a runner does when it starts."""
 SENTENCE = "I accept that untrusted users can harm this machine"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stands in for `docker compose` in test_backup.py: what is meant for the web container runs on this machine.
+# Stands in for `docker compose` in test_restore.py: what is meant for the web container runs on this machine.
 set -euo pipefail
 [[ $1 == compose ]]
 case "${*:2}" in
