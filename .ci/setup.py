@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -100,6 +101,8 @@ def set_up(tests: bool) -> None:
     install_project()
     install_node_modules(tests)
     build_frontend()
+    if tests:
+        unpack_programs()
 
 
 def set_up_docs() -> None:
@@ -321,6 +324,47 @@ def update_package_lists() -> None:
     run("system", ["apt-get", "update", "-q"], lambda _: "updating the package lists")
 
 
+PROGRAMS = ("caddy", "nginx")
+"""What only tests start, and only by itself: installing these packages would start a service."""
+
+
+def find_program(name: str) -> str | None:
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *map(str, program_folders())]))
+
+
+def program_folders() -> list[Path]:
+    return [VENV / "programs" / folder for folder in ("usr/bin", "usr/sbin")]
+
+
+def unpack_programs() -> None:
+    """Unpack the packages of missing programs into the environment, which needs no root; otherwise say what is lost."""
+    for name in PROGRAMS:
+        if find_program(name):
+            continue
+        say("system", f"unpacking {name} into the environment")
+        try:
+            unpack_package(name, VENV / "programs")
+            why = "" if find_program(name) else f"the package {name} does not contain it"
+        except Trouble as trouble:
+            why = str(trouble)
+        if why:
+            say("system", f"{name} is missing, so its tests are skipped; {why}")
+            if os.environ.get("CI"):
+                raise Trouble(f"in CI, no program may be missing: {name}")
+
+
+def unpack_package(package: str, folder: Path) -> None:
+    if not shutil.which("apt-get") or not shutil.which("dpkg"):
+        raise Trouble("this machine has no apt-get to fetch it with")
+    if can_install():
+        update_package_lists()
+    with tempfile.TemporaryDirectory() as temporary:
+        run("programs", ["apt-get", "download", "-q", package], lambda _: "still working", folder=Path(temporary))
+        (file,) = Path(temporary).glob("*.deb")
+        folder.mkdir(parents=True, exist_ok=True)
+        run("programs", ["dpkg", "-x", str(file), str(folder)], lambda _: "still working")
+
+
 # --- the front end ----------------------------------------------------------------------------------------------
 
 
@@ -401,6 +445,7 @@ def run(
     progress: Callable[[str], str],
     *,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Run a command with its output in a log, and report progress. If it fails, raise Trouble with the log's end."""
     log = NOTES / f"{step}.log"
@@ -409,7 +454,9 @@ def run(
     terminal = sys.stdout.isatty()
     surroundings = {**os.environ, **(environment or {})}
     with log.open("w") as out:
-        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=surroundings)
+        child = subprocess.Popen(
+            command, cwd=folder or ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=surroundings
+        )
         while child.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=1)

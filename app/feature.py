@@ -50,6 +50,8 @@ class Feature:
     """Their routes are tried in this order. Each has one ``Access`` among its tags."""
     csrf_exempt_paths: Sequence[str] = ()
     """Patterns of paths that other sites may post to."""
+    health_check_paths: Sequence[str] = ()
+    """Paths that probes may request by the address of this server instead of its name."""
     exception_handlers: Mapping[type[Exception], ExceptionHandler] = field(default_factory=dict)
 
     # --- pages ---

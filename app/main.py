@@ -12,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.routing import Mount
 
@@ -60,6 +59,7 @@ from app.web.part_cache import part_cache_bytes
 from app.web.rendering import PAGE_SHELL, NavItem, PageShell
 from app.web.security_headers import SecurityHeaders
 from app.web.shutdown import exit_with_parent, on_shutdown
+from app.web.trusted_hosts import TrustedHosts
 
 FEATURES = (
     PIECES,
@@ -154,9 +154,9 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
     if settings.public_url or only_local:
-        # Another site's name can be made to resolve to this machine, and its pages would then share our origin.
-        hosts = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
-        stack.insert(5, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
+        names = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
+        probes = [path for feature in FEATURES for path in feature.health_check_paths]
+        stack.insert(5, Middleware(TrustedHosts, names=names, by_address=probes))
     return stack
 
 

@@ -16,5 +16,6 @@ def setup(app: FastAPI) -> None:
 FEATURE = Feature(
     name="health",
     routers=(router,),
+    health_check_paths=("/healthz", "/readyz"),
     setup=setup,
 )

@@ -74,7 +74,9 @@ def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> N
     folders = {name: {v.partition(":")[0] for v in service.get("volumes", [])} for name, service in services().items()}
     assert folders["runner"] & folders["web"] == {"socket"}
     assert folders["runner"] & folders["db"] == set()
-    assert not [v for volumes in folders.values() for v in volumes if v.startswith((".", "/", "~"))]
+    of_the_host = {v for volumes in folders.values() for v in volumes if v.startswith((".", "/", "~"))}
+    assert of_the_host == {"./docker/Caddyfile"}
+    assert "./docker/Caddyfile:/etc/caddy/Caddyfile:ro" in services()["caddy"]["volumes"]
 
 
 def test_the_runner_is_bounded() -> None:
@@ -166,13 +168,37 @@ def test_the_command_that_makes_backups_has_options_that_exist() -> None:
 
 def test_the_port_is_published_on_this_machine_unless_the_operator_says_otherwise() -> None:
     published = {name: service["ports"] for name, service in services().items() if "ports" in service}
+    assert published.pop("caddy") == ["80:80", "443:443", "443:443/udp"]
     assert published == {"web": ["${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}:8000"]}
 
 
-def test_the_documented_proxy_sets_the_address_of_the_client_itself() -> None:
-    behind = (ROOT / "docs" / "operate" / "proxy.md").read_text()
-    assert "proxy_set_header X-Forwarded-For $remote_addr;" in behind
-    assert "$proxy_add_x_forwarded_for" not in behind
+def test_caddy_is_trusted_at_an_address_that_no_other_container_can_get() -> None:
+    whole = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    members = {name for name, service in services().items() if "front" in service.get("networks", [])}
+    front, caddy, web = whole["networks"]["front"], services()["caddy"], services()["web"]
+    (addresses,) = front["ipam"]["config"]
+    prefix = "${LOCKSTEP_FRONT_NETWORK:-10.213.47}"
+
+    assert members == {"caddy", "web"}
+    assert set(caddy["networks"]) & set(web["networks"]) == {"front"}, "the name web would lead to two addresses"
+    assert front["internal"] is True
+    assert addresses == {"subnet": f"{prefix}.0/24", "ip_range": f"{prefix}.128/25"}
+    assert caddy["networks"]["front"]["ipv4_address"] == f"{prefix}.2"
+    assert web["environment"]["FORWARDED_ALLOW_IPS"] == f"${{LOCKSTEP_PROXY_ADDRESS:-127.0.0.1}},{prefix}.2"
+
+
+def test_caddy_has_no_rights_but_to_listen_below_port_1024() -> None:
+    caddy = services()["caddy"]
+    assert caddy["profiles"] == ["tls"]
+    assert (caddy["cap_drop"], caddy["cap_add"]) == (["ALL"], ["NET_BIND_SERVICE"])
+    assert caddy["read_only"] is True
+    assert "no-new-privileges" in caddy["security_opt"]
+
+
+@pytest.mark.parametrize("name", ["web", "runner", "backup", "caddy", "db"])
+def test_the_log_of_a_service_cannot_fill_the_disk(name: str) -> None:
+    logging = services()[name]["logging"]
+    assert logging == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "5"}}
 
 
 @pytest.mark.parametrize("name", ["web", "runner", "db"])

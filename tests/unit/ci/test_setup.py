@@ -300,3 +300,26 @@ def test_a_second_set_up_of_a_checkout_says_that_it_waits(
         waiting.join(10)
         assert not waiting.is_alive()
     assert "waiting for another setup of this checkout to finish" in capsys.readouterr().out
+
+
+def test_a_program_that_only_tests_start_is_found_where_its_package_was_unpacked(setup: ModuleType) -> None:
+    assert setup.find_program("a-proxy") is None
+    unpacked = setup.VENV / "programs" / "usr" / "sbin" / "a-proxy"
+    unpacked.parent.mkdir(parents=True)
+    unpacked.touch(0o755)
+    assert setup.find_program("a-proxy") == str(unpacked)
+
+
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_a_program_that_cannot_be_unpacked_skips_its_tests_but_stops_ci(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], in_ci: bool
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(setup, "PROGRAMS", ("a-proxy",))
+    monkeypatch.setenv("CI", "1" if in_ci else "")
+    if in_ci:
+        with pytest.raises(setup.Trouble, match="no program may be missing: a-proxy"):
+            setup.unpack_programs()
+    else:
+        setup.unpack_programs()
+    assert "a-proxy is missing, so its tests are skipped; this machine has no apt-get" in capsys.readouterr().out
