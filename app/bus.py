@@ -1,14 +1,15 @@
-"""Domain events within one process: a writer publishes a topic, and its subscribers look up what has changed.
+"""Domain events: a writer publishes a topic, and its subscribers look up what has changed.
 
 Changes to the database use ``publish_on_commit``: the topic is published once the transaction is committed, and not at
-all if it rolls back. An event consists only of its topic and stays in the process. Subscribers also poll, to find what
-other web processes have committed or what they missed.
+all if it rolls back. An event consists only of its topic. With PostgreSQL, ``app.topic_relay`` carries the topics of
+commits to the other web processes. Subscribers also poll, to find what they missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,6 +46,8 @@ class Bus:
     """Topics and their subscribers."""
 
     def __init__(self) -> None:
+        self.id = secrets.token_hex(6)
+        """Tells the topics of this bus from those of other processes."""
         self._subscriptions: dict[str, set[Subscription]] = {}
         self.closed = False
         """True once the server is shutting down: subscribers stop."""
@@ -54,11 +57,15 @@ class Bus:
         for subscription in self._subscriptions.get(topic, ()):
             subscription.notify()
 
+    def publish_all(self) -> None:
+        """Notify every subscriber: any topic may have been missed."""
+        for topic in self._subscriptions:
+            self.publish(topic)
+
     def close(self) -> None:
         """Notify every subscriber that the server is shutting down."""
         self.closed = True
-        for topic in self._subscriptions:
-            self.publish(topic)
+        self.publish_all()
 
     @contextmanager
     def subscribe(self, topic: str) -> Iterator[Subscription]:
@@ -85,8 +92,18 @@ def publish_on_commit(session: AsyncSession, topic: str) -> None:
     _pending(session.info).setdefault(savepoint, {})[topic] = None
 
 
-def publish_commits(sessions: sessionmaker[Session], bus: Bus) -> None:
-    """Make the sessions from ``sessions`` publish to ``bus``."""
+SendTopics = Callable[[Session, Sequence[str]], None]
+"""Sends topics to other processes in a session's transaction, so that they arrive if it is committed."""
+
+
+def publish_commits(sessions: sessionmaker[Session], bus: Bus, send: SendTopics | None = None) -> None:
+    """Make the sessions from ``sessions`` publish to ``bus`` and, with ``send``, to other processes."""
+    if send is not None:
+
+        @event.listens_for(sessions, "before_commit")
+        def _send(session: Session) -> None:
+            if session.get_nested_transaction() is None and (topics := _pending(session.info).get(None)):
+                send(session, tuple(topics))
 
     @event.listens_for(sessions, "after_commit")
     def _publish(session: Session) -> None:

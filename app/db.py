@@ -40,6 +40,7 @@ from sqlalchemy.orm import DeclarativeBase, sessionmaker
 from app.bus import Bus, publish_commits
 from app.database_health import DatabaseMonitor, probe_write
 from app.sqlite import SqliteDriver, enable_wal
+from app.topic_messages import TopicSender
 
 T = TypeVar("T")
 POOL_SIZE = 15
@@ -53,6 +54,13 @@ _CLOSE_TIMEOUT_S = 20
 
 _FETCH_SIZE = 100
 """Rows that a cursor fetches at a time."""
+
+_WITHOUT_PREPARED_STATEMENTS = {
+    "statement_cache_size": 0,
+    "prepared_statement_cache_size": 0,
+    "prepared_statement_name_func": lambda: f"__lockstep_{secrets.token_hex(8)}__",
+}
+"""asyncpg's and SQLAlchemy's options. asyncpg prepares each statement all the same, under a name of its own."""
 
 _PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON")
 
@@ -95,7 +103,8 @@ class Database:
     ``connections`` is the size of the pool. ``wait_s`` is how many seconds to wait for a connection, for PostgreSQL to
     accept it, and for the turn to write to SQLite; after that, SQLAlchemy's ``TimeoutError`` or an
     ``OperationalError`` is raised. ``statement_s`` limits a statement of PostgreSQL; None means no limit, as migrations
-    need. Sessions publish to ``bus`` (see ``publish_on_commit``).
+    need. ``pooled`` is true if the URL leads to a pooler in transaction mode, such as PgBouncer. Sessions publish to
+    ``bus`` (see ``publish_on_commit``), and with PostgreSQL to the web processes that listen (``app.topic_relay``).
     """
 
     def __init__(
@@ -105,6 +114,7 @@ class Database:
         connections: int = POOL_SIZE,
         wait_s: float = POOL_TIMEOUT_S,
         statement_s: float | None = None,
+        pooled: bool = False,
         bus: Bus | None = None,
     ) -> None:
         self.url = url
@@ -114,13 +124,14 @@ class Database:
         self.engine = (
             _sqlite_engine(url, connections, wait_s, self._threads)
             if make_url(url).get_backend_name() == "sqlite"
-            else _postgresql_engine(url, connections, wait_s, statement_s)
+            else _postgresql_engine(url, connections, wait_s, statement_s, pooled=pooled)
         )
         sync_sessions = sessionmaker()
-        publish_commits(sync_sessions, self.bus)
+        sqlite = self.engine.dialect.name == "sqlite"
+        publish_commits(sync_sessions, self.bus, None if sqlite else TopicSender(self.bus.id))
         self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is faster than SQLite's polling.
-        self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
+        self._writer = asyncio.Lock() if sqlite else None
         self.health = DatabaseMonitor(self._try_to_write, self.file())
 
     @asynccontextmanager
@@ -223,10 +234,15 @@ def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[t
     return engine
 
 
-def _postgresql_engine(url: str, connections: int, wait_s: float, statement_s: float | None) -> AsyncEngine:
+def _postgresql_engine(
+    url: str, connections: int, wait_s: float, statement_s: float | None, *, pooled: bool
+) -> AsyncEngine:
+    connect_args: dict[str, Any] = {"timeout": wait_s, "command_timeout": statement_s}
+    if pooled:  # each transaction may get another connection of PostgreSQL, with other prepared statements
+        connect_args |= _WITHOUT_PREPARED_STATEMENTS
     engine = create_async_engine(
         url,
-        connect_args={"timeout": wait_s, "command_timeout": statement_s},
+        connect_args=connect_args,
         pool_size=connections,
         max_overflow=0,
         pool_timeout=wait_s,

@@ -42,6 +42,7 @@ from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
 from app.settings import Settings
+from app.topic_relay import TopicRelay
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
 from app.web.body_limit import BodyLimit
@@ -179,10 +180,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
                 connections=settings.database_connections,
                 wait_s=settings.database_wait_timeout_s,
                 statement_s=settings.database_statement_timeout_s,
+                pooled=settings.database_transaction_pooling,
                 bus=bus,
             ),
         )
         running.push_async_callback(db.close)
+        await running.enter_async_context(TopicRelay(db, bus, settings.database_listen_url).running())
         try:
             for feature in FEATURES:
                 if feature.lifespan is not None:

@@ -96,6 +96,12 @@ class Settings(BaseSettings):
     and ``Retry-After``."""
     database_statement_timeout_s: float = Field(default=60, ge=1, le=3600)
     """How long one statement of PostgreSQL may take. Migrations have no limit."""
+    database_transaction_pooling: bool = False
+    """Whether ``LOCKSTEP_DATABASE_URL`` leads to PgBouncer or another pooler in transaction mode. No prepared statement
+    is used twice then."""
+    database_listen_url: str = ""
+    """An address of PostgreSQL itself, for one connection of each web process that hears of changes by the others. Set
+    it if ``LOCKSTEP_DATABASE_URL`` leads to a pooler in transaction mode; without it, changes arrive late there."""
     runner_socket: Path | None = None
     """The socket of a runner that someone else starts. If empty, ``lockstep serve`` starts its own."""
     lessons_dir: Path = Path("lessons")
@@ -175,6 +181,13 @@ class Settings(BaseSettings):
     def _async_driver(cls, url: str) -> str:
         if url and not url.startswith(_DRIVERS):
             raise ValueError(f"it must start with {' or '.join(_DRIVERS)}")
+        return url
+
+    @field_validator("database_listen_url")
+    @classmethod
+    def _postgresql(cls, url: str) -> str:
+        if url and not url.startswith(_DRIVERS[1]):
+            raise ValueError(f"it must start with {_DRIVERS[1]}")
         return url
 
     @field_validator("public_url")

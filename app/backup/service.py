@@ -63,7 +63,7 @@ async def write_backup(settings: Settings, file: IO[bytes], progress: Progress) 
         BackupError: there is nothing to back up, or a backup cannot hold it.
         migrate.UnsupportedRevision: this version does not know the database's schema.
     """
-    db = Database(settings.database)
+    db = Database(settings.database, pooled=settings.database_transaction_pooling)
     writer = ArchiveWriter(file)
     try:
         async with consistent_view(db) as connection:

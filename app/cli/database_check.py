@@ -33,7 +33,7 @@ async def check_configured_database(settings: Settings) -> HealthCheck:
 
 
 async def _check(settings: Settings) -> HealthCheck:
-    db = Database(settings.database)
+    db = Database(settings.database, pooled=settings.database_transaction_pooling)
     if (file := db.file()) is not None and not file.exists():
         return HealthCheck("database", True, "none yet: 'lockstep serve' creates it")
     try:

@@ -154,7 +154,7 @@ def _run(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 async def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
-    db = Database(settings.database)
+    db = Database(settings.database, pooled=settings.database_transaction_pooling)
     try:
         return await work(db)
     finally:

@@ -221,7 +221,7 @@ def _run_in_transaction(work: Callable[[AsyncSession], Awaitable[T]], settings: 
     upgrade_database(settings)
 
     async def act() -> T:
-        db = Database(settings.database)
+        db = Database(settings.database, pooled=settings.database_transaction_pooling)
         try:
             async with db.writing() as session:
                 return await work(session)

@@ -81,7 +81,7 @@ def test_a_secret_that_is_set_twice_is_refused(monkeypatch: pytest.MonkeyPatch, 
 
 def test_the_content_of_a_file_is_never_shown(monkeypatch: pytest.MonkeyPatch, secret: Path) -> None:
     secret.write_text("hush")
-    for setting in ("DATABASE_URL", "SMTP_URL", "OIDC"):
+    for setting in ("DATABASE_URL", "DATABASE_LISTEN_URL", "SMTP_URL", "OIDC"):
         monkeypatch.setenv(f"LOCKSTEP_{setting}_FILE", str(secret))
 
     with pytest.raises(InvalidSettings) as refused:
@@ -89,7 +89,8 @@ def test_the_content_of_a_file_is_never_shown(monkeypatch: pytest.MonkeyPatch, s
 
     assert "hush" not in str(refused.value)
     assert [line.partition(" ")[0] for line in str(refused.value).splitlines()] == [
-        *("LOCKSTEP_OIDC", "LOCKSTEP_DATABASE_URL_FILE", "LOCKSTEP_SMTP_URL_FILE"),
+        *("LOCKSTEP_OIDC", "LOCKSTEP_DATABASE_URL_FILE", "LOCKSTEP_DATABASE_LISTEN_URL_FILE"),
+        "LOCKSTEP_SMTP_URL_FILE",
         *("LOCKSTEP_SMTP_URL", "LOCKSTEP_OIDC__…"),
     ]
 

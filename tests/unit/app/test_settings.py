@@ -15,6 +15,7 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
     [
         ("LOCKSTEP_DATABASE_URL", "mysql://x", "must start with sqlite+aiosqlite:// or postgresql+asyncpg://"),
         ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must start with"),
+        ("LOCKSTEP_DATABASE_LISTEN_URL", "sqlite+aiosqlite:///x", "must start with postgresql+asyncpg://"),
         ("LOCKSTEP_PUBLIC_URL", "learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://learn.example.org/path", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://[2001:db8::1", "invalid IPv6 URL"),
