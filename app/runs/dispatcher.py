@@ -1,7 +1,8 @@
 """Stores a run, submits it to the supervisor and has it followed, in the one order that loses nothing.
 
 A run is first stored and committed, then submitted to the supervisor, then followed. If the supervisor does not
-respond, the run is withdrawn and the learner gets an error. If this process dies in between, the next one submits it.
+respond, the run is withdrawn and the learner gets an error. If this process dies in between, another one adopts the
+run (``runs.adoption``) and submits it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Annotated
 
 import structlog
@@ -21,12 +23,13 @@ from app import i18n
 from app.accounts.dependencies import LearnerId, OptionalAccount
 from app.bus import Bus
 from app.database_health import log_failure
-from app.db import Database
+from app.db import Database, now
 from app.lessons.catalog import Catalog, CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.progress.service import ProgressService
 from app.runs import event_log
+from app.runs.adoption import FOLLOWED_FOR
 from app.runs.awards import RunAwards
 from app.runs.errors import CellNotFound, RunnerOffline, refusal_error
 from app.runs.follower_pool import FollowerPool
@@ -110,6 +113,7 @@ class RunDispatcher:
                 code,
                 self._max_unfinished,
                 judgement=judgement is not None,
+                followed_until=now() + FOLLOWED_FOR + timedelta(seconds=self._submit_timeout_s),
             )
             if judgement is not None:
                 await judgement(session, run)

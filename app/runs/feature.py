@@ -29,7 +29,7 @@ _ENDING_S = 2.0
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Dispatch runs, and follow those that an earlier process left unfinished."""
+    """Dispatch runs, and follow those that another process left unfinished."""
     settings = SETTINGS.get(app)
     untrusted = not ONLY_LOCAL.get(app) or is_public_url(settings.public_url)
     runner = RUNNER.set(app, RunnerClient(settings.socket, untrusted_users=untrusted))
@@ -51,7 +51,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(end_sessions_of_disabled_accounts(*watched)),
     }
     try:
-        await dispatcher.followers.resume()
+        await dispatcher.followers.adopt()
         yield
     finally:
         # They end by themselves unless the start failed. Cancelled in a query, one would leave a SQLite thread behind.

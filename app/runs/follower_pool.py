@@ -1,9 +1,10 @@
-"""The followers of all runs that this process follows, one task each."""
+"""The followers of all runs that this process follows, one task each, and the adoption of runs that nobody follows."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -12,15 +13,19 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database
+from app.runs import adoption
 from app.runs.awards import RunAwards
 from app.runs.follower import RunFollower
 from app.runs.models import Run
 from app.runs.quotas import Quotas
-from app.runs.service import run_request, unfinished_runs
+from app.runs.service import run_request
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import RunRequest
 
-_RESUME_RETRY_S = 2.0
+_FIRST_ADOPTION_S = 2.0
+"""How long new runs wait for the adoption of earlier ones when the process starts."""
+_CLOSE_TIMEOUT_S = 2.0
+"""How long the last queries may take when the process ends."""
 
 _log = structlog.get_logger("follower_pool")
 
@@ -45,6 +50,7 @@ class FollowerPool:
         self._request_of = request_of
         self._followers: dict[str, RunFollower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._adopting: asyncio.Task[None] | None = None
 
     def watch(self, run_id: str, network: str | None = None) -> None:
         """Follow a run until it ends. ``network`` is a visitor's network, if it counts toward a quota."""
@@ -69,42 +75,67 @@ class FollowerPool:
         follower = self._followers.get(run_id)
         return follower is not None and follower.cut_off
 
-    async def resume(self) -> None:
-        """Follow every unfinished run; called before new runs are accepted.
+    async def adopt(self) -> None:
+        """Adopt runs that no process follows, and say which ones this process follows, until the bus closes.
 
-        If the database does not respond in time, this continues in the background while requests are served.
+        Returns after the first adoption, so that earlier runs come before new ones, and continues in the background. If
+        the database does not respond in time, requests are served all the same.
         """
-        try:
-            async with asyncio.timeout(_RESUME_RETRY_S):
-                resumed = await self._resume()
-        except TimeoutError:
-            resumed = False
-        if not resumed:
-            self._start(self._go_on_resuming())
+        first = asyncio.Event()
+        self._adopting = asyncio.create_task(self._keep_adopting(first))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_ADOPTION_S):
+                await first.wait()
 
     async def close(self) -> None:
-        """Stop following. Nothing is lost: the next process continues where this one stopped."""
-        tasks = list(self._tasks)
+        """Stop following. Nothing is lost: other processes adopt the runs, or the next one does."""
+        if self._adopting is not None and self._bus.closed:  # it ends by itself; a query is better not cancelled
+            await asyncio.wait({self._adopting}, timeout=_CLOSE_TIMEOUT_S)
+        left = self.followed()
+        tasks = [*self._tasks, *([self._adopting] if self._adopting is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if left:
+            await self._release(left)
 
-    async def _go_on_resuming(self) -> None:
-        resumed = False
-        while not resumed:
-            await asyncio.sleep(_RESUME_RETRY_S)
-            resumed = await self._resume()
-
-    async def _resume(self) -> bool:
+    async def _release(self, run_ids: list[str]) -> None:
         try:
-            async with self._db.session() as session:
-                run_ids = await unfinished_runs(session)
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S), self._db.writing() as session:
+                await adoption.release(session, run_ids)
+        except TimeoutError:
+            pass  # they are adopted a little later
         except (SQLAlchemyError, OSError) as e:
-            log_failure(_log, "unfinished runs cannot be read yet", e)
+            log_failure(_log, "the runs of this process could not be released", e)
+
+    async def _keep_adopting(self, first: asyncio.Event) -> None:
+        with self._bus.subscribe(adoption.UNFOLLOWED_TOPIC) as subscription:
+            while not self._bus.closed:
+                try:
+                    await self._renew()
+                    while await self._adopt():
+                        pass
+                    first.set()
+                except (SQLAlchemyError, OSError) as e:
+                    log_failure(_log, "unfinished runs cannot be adopted yet", e)
+                await subscription.wait(adoption.RENEWAL_INTERVAL_S)
+
+    async def _renew(self) -> None:
+        if run_ids := self.followed():
+            async with self._db.writing() as session:
+                await adoption.renew(session, run_ids)
+
+    async def _adopt(self) -> bool:
+        """Adopt some runs. True if there may be more."""
+        async with self._db.session() as session:
+            found = await adoption.find_unfollowed(session)
+        if not found:
             return False
-        for run_id in run_ids:
+        async with self._db.writing() as session:
+            adopted = await adoption.adopt(session, found)
+        for run_id in adopted:
             self.watch(run_id)
-        return True
+        return bool(adopted)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -55,6 +55,8 @@ class Run(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     submitted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When the supervisor accepted the run; until then it is submitted again."""
+    followed_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Until when a process follows the run, as far as we know. Then another adopts it (``runs.adoption``)."""
 
     judgement: Mapped[bool] = mapped_column(default=False)
     """Whether the code is a submission, which checks judge in separate sandboxes (``app.exercises``)."""

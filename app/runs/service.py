@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -63,8 +64,11 @@ async def start_run(
     max_unfinished: int,
     *,
     judgement: bool = False,
+    followed_until: datetime | None = None,
 ) -> Run:
     """Store a new run. A judgement has its own session, which no other run uses.
+
+    ``followed_until`` is when another process may adopt the run, if it is not followed by then.
 
     Raises:
         CodeTooLong, InvalidCode: the code cannot be run.
@@ -84,6 +88,7 @@ async def start_run(
         keras=machine.keras,
         language=lesson.language,
         created_at=now(),
+        followed_until=followed_until,
         judgement=judgement,
         state=RunState.queued,
         last_seq=0,
@@ -156,11 +161,6 @@ async def count_runs_ahead(session: AsyncSession, run: Run) -> int:
         (Run.created_at < run.created_at) | ((Run.created_at == run.created_at) & (Run.id < run.id)),
     )
     return (await session.scalar(earlier)) or 0
-
-
-async def unfinished_runs(session: AsyncSession) -> Sequence[str]:
-    """The IDs of all unfinished runs, oldest first."""
-    return (await session.scalars(select(Run.id).where(Run.state != RunState.finished).order_by(Run.created_at))).all()
 
 
 async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | None:

@@ -10,9 +10,11 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import delete, func, select, update
 
+from app.bus import publish_on_commit
 from app.db import now
 from app.main import create_app
 from app.runs import event_log
+from app.runs.adoption import UNFOLLOWED_TOPIC
 from app.runs.follower import RunFollower
 from app.runs.machines import lesson_machines
 from app.runs.models import Run, RunEvent
@@ -165,6 +167,24 @@ async def test_a_run_waits_for_a_supervisor_that_is_down_when_the_process_starts
         await supervisor.start()
         await supervisor.finish(scripted)
         assert (await _until_finished(after, run["id"])).outcome == "ok"
+
+
+async def test_a_process_leaves_the_runs_of_a_live_one_alone_and_adopts_them_when_that_ends(
+    settings: Settings, supervisor: ScriptedSupervisor
+) -> None:
+    one, other = create_app(settings), create_app(settings)
+    async with other.router.lifespan_context(other):
+        async with one.router.lifespan_context(one), browser_client(one) as client:
+            run = await press_run(client)
+            scripted = await supervisor.run(run["id"])
+            await supervisor.say(scripted, "a")
+            await _until_stored(one, run["id"], 1)
+            assert not await other.state.dispatcher.followers._adopt()
+        await supervisor.finish(scripted)
+        async with other.state.db.writing() as session:
+            publish_on_commit(session, UNFOLLOWED_TOPIC)  # with SQLite, it does not arrive from the other process
+        assert (await _until_finished(other, run["id"])).outcome == "ok"
+        assert [event.seq for event in await _stored(other, run["id"])] == [1, 2]
 
 
 async def test_several_processes_following_one_run_store_each_event_once(
