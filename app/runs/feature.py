@@ -13,8 +13,9 @@ from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
 from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessions_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
+from app.runs.draft_routes import router as draft_router
 from app.runs.judgements import RUN_HOOKS
-from app.runs.personal_data import RETENTION_RULES, erase_runs, export_runs, move_runs
+from app.runs.personal_data import RETENTION_RULES, erase_runs, export_code_drafts, export_runs, move_runs
 from app.runs.quotas import QuotaLimits
 from app.runs.routes import router
 from app.runs.session_routes import router as session_router
@@ -65,10 +66,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="runs",
-    routers=(router, session_router),
+    routers=(router, session_router, draft_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
-    exporters={"runs": export_runs},
+    exporters={"runs": export_runs, "code_drafts": export_code_drafts},
     erasers=(erase_runs,),
     mergers=lambda _app: (move_runs,),
     retention_rules=RETENTION_RULES,

@@ -1,4 +1,4 @@
-"""The tables of runs and their events."""
+"""The tables of runs, their events, and drafts of the code of cells."""
 
 from __future__ import annotations
 
@@ -89,3 +89,20 @@ class RunEvent(Base):
     kind: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[int] = mapped_column(BigInteger)
     payload: Mapped[str] = mapped_column(Text)
+
+
+class CodeDraft(Base):
+    """An account's edit of a cell, which its browsers share."""
+
+    __tablename__ = "code_drafts"
+
+    account_id: Mapped[str] = mapped_column(String(32), ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
+    lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
+    cell: Mapped[str] = mapped_column(String(100), primary_key=True)
+    code: Mapped[str | None] = mapped_column(Text)
+    """None if the cell was reset: the code is the lesson's."""
+    original_digest: Mapped[str] = mapped_column(String(16))
+    """The browser's digest of the lesson's code that the draft was made from."""
+    version: Mapped[int]
+    """Counts the changes from 1. A browser can only replace the version that it has seen."""
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,4 +1,4 @@
-"""A learner's runs: moved to an account, exported, or deleted."""
+"""A learner's runs and drafts: moved to an account, exported, or deleted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
-from app.db import advisory_lock, delete_batch
-from app.runs.models import Run, RunEvent
+from app.db import advisory_lock, delete_batch, stream_scalars
+from app.runs.models import CodeDraft, Run, RunEvent
 
 _FETCH_SIZE = 100
 _PURGE_BATCH_SIZE = 50
@@ -50,6 +50,13 @@ async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[
         if len(rows) < _FETCH_SIZE:
             return
         last = rows[-1][0]
+
+
+async def export_code_drafts(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """The account's edits of cells. They are deleted with the account's row."""
+    mine = select(CodeDraft).where(CodeDraft.account_id == account.id, CodeDraft.code.is_not(None))
+    async for draft in stream_scalars(session, mine.order_by(CodeDraft.lesson, CodeDraft.cell)):
+        yield {"lesson": draft.lesson, "cell": draft.cell, "code": draft.code, "updated_at": draft.updated_at}
 
 
 async def erase_runs(session: AsyncSession, account: Account) -> None:

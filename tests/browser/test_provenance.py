@@ -9,7 +9,6 @@ from app.runs.pruning import DeletionReason, prune_output
 from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_readable_in_both_themes
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
-from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 from tests.browser.site import Site
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
@@ -99,21 +98,6 @@ async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(ha
 
     await cell.has_row("Replicas: 4")
     await cell.comes_from(VERSION)
-
-
-async def test_a_second_device_has_the_output_and_not_the_edits(hall: VisitorFactory) -> None:
-    laptop, _ = await admit_signed_in(hall, "Ada Byron")
-    await Result(await laptop.open(LESSON.format("en")), "strategy").has_run("print('on the laptop')")
-    phone = await hall.admit(width=360, height=800)
-    await switch_account(phone, laptop)
-
-    cell = Result(await phone.open(LESSON.format("en")), "strategy")
-
-    await cell.has_row("on the laptop")
-    await cell.comes_from(VERSION)
-    await cell.button("show-code").click()
-    await cell.comes_from()
-    assert await cell.code() == "print('on the laptop')"
 
 
 async def test_another_machine_is_named(hall: VisitorFactory) -> None:

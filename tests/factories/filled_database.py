@@ -13,7 +13,7 @@ from app.accounts.models import Authenticator, RecoveryCode
 from app.comments.models import Comment
 from app.db import Database
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
-from app.runs.models import Run, RunEvent
+from app.runs.models import CodeDraft, Run, RunEvent
 from app.tables import TABLES
 
 DUMPS = Path(__file__).parents[1] / "golden" / "pre_release"
@@ -47,6 +47,11 @@ async def fill_every_table(db: Database) -> None:
             (Comment, reply),
             (Authenticator, {"account_id": ADA, "secret": "S", "last_step": 2**62, "created_at": TIME}),
             (RecoveryCode, {"code_hash": "h", "account_id": ADA}),
+            (
+                CodeDraft,
+                {"account_id": ADA, "lesson": "c/l", "cell": "x", "code": DIFFICULT, "original_digest": "0" * 16}
+                | {"version": 3, "updated_at": TIME},
+            ),
             (Submission, {"run_id": run, "idempotency_key": "k", "results": DIFFICULT, "lesson_digest": "d"}),
             (
                 QuizAnswer,

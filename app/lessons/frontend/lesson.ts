@@ -49,7 +49,21 @@ export function setUpCells(): void {
   window.addEventListener("pagehide", () => {
     for (const cell of cells) cell.keep();
   });
+  shareDrafts(lesson, cells, drafts);
   void retryUntilAnswered(() => runs.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
+}
+
+/** Shares drafts with the other browsers of the account, once the page knows that there is one. */
+function shareDrafts(lesson: string, cells: Cell[], drafts: Drafts): void {
+  const look = (): void => {
+    if (!currentAccount()) return;
+    document.removeEventListener("htmx:after:swap", look);
+    void import("../../runs/frontend/draft-sync").then(({ DraftSync }) =>
+      new DraftSync(lesson, cells, drafts, currentAccount).start(),
+    );
+  };
+  document.addEventListener("htmx:after:swap", look);
+  look();
 }
 
 /**

@@ -51,6 +51,35 @@ export function warmUp(lesson: string, { topology, keras }: Machine): void {
   void send(`/${language()}/session?${asked}`, { method: "POST" }).catch(() => undefined);
 }
 
+/** A draft at the server. Without code, the cell was reset. */
+export interface SharedDraft {
+  cell: string;
+  code: string | null;
+  original_digest: string;
+  version: number;
+  updated_at: string;
+}
+
+export async function sharedDrafts(lesson: string): Promise<SharedDraft[]> {
+  return ((await json(`/code-drafts?lesson=${encodeURIComponent(lesson)}`)) as { drafts: SharedDraft[] }).drafts;
+}
+
+/** A change to a draft: `seen_version` is the version at the server that it replaces. */
+export interface DraftChange {
+  lesson: string;
+  cell: string;
+  code: string | null;
+  original_digest: string;
+  seen_version: number;
+}
+
+/** Sends a change. Returns the draft that is then at the server: another one if that was changed meanwhile. */
+export async function shareDraft(change: DraftChange, last: boolean): Promise<SharedDraft> {
+  const response = await send("/code-drafts", { method: "PUT", body: JSON.stringify(change), keepalive: last });
+  if (!response.ok) throw await responseError(response);
+  return (await response.json()) as SharedDraft;
+}
+
 /** A request with our headers. Throws NetworkError if there is no response. */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);

@@ -210,6 +210,13 @@ export class Cell implements RunListener {
     this.edit();
   }
 
+  /** Shows code from another browser of the account. The learner has no text here that it could replace. */
+  adoptDraft(code: string, outdated: boolean): void {
+    this.undoable = null;
+    this.setCode(code, false);
+    need(this.root, ".outdated").hidden = !outdated || code === this.original;
+  }
+
   /** Restores the code that produced the output; the reset button brings the learner's text back. */
   private showCode(): void {
     if (!this.shown) return;
@@ -414,13 +421,13 @@ export class Cell implements RunListener {
     this.drafts.keep(this.name, this.original, this.code);
   }
 
-  private setCode(code: string): void {
+  private setCode(code: string, spoken = true): void {
     this.code = code;
     this.unsaved = true;
     this.keep();
     this.show(code);
     this.markEdited();
-    this.compare(true);
+    this.compare(spoken);
   }
 
   private show(code: string): void {

@@ -10,6 +10,10 @@ import { draftKey } from "../../accounts/frontend/account-storage";
 export interface Draft {
   digest: string;
   code: string;
+  /** The version at the server that this browser has seen last; see `draft-sync.ts`. */
+  version?: number;
+  /** Whether that version has this code. */
+  sent?: boolean;
 }
 
 export interface Found {
@@ -21,6 +25,9 @@ export interface Found {
 type StorageArea = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
 export class Drafts {
+  /** Called with the cell whenever its code may have changed. */
+  kept: (cell: string) => void = () => undefined;
+
   constructor(
     private readonly lesson: string,
     private readonly storage: StorageArea | null,
@@ -36,18 +43,29 @@ export class Drafts {
 
   /** Saves `code`, or deletes the draft if it equals the original. */
   keep(cell: string, original: string, code: string): void {
-    const made = { digest: digest(original), code } satisfies Draft;
+    this.write(cell, code === original ? null : { digest: digest(original), code });
+    this.kept(cell);
+  }
+
+  /** Notes which version at the server this browser has seen, and whether it has the draft's code. */
+  mark(cell: string, version: number, sent: boolean): void {
+    const draft = this.read(cell);
+    if (draft) this.write(cell, { ...draft, version, sent });
+  }
+
+  private write(cell: string, draft: Draft | null): void {
     const key = this.key(cell);
     if (key === null) return;
     try {
-      if (code === original) this.storage?.removeItem(key);
-      else this.storage?.setItem(key, JSON.stringify(made));
+      if (draft) this.storage?.setItem(key, JSON.stringify(draft));
+      else this.storage?.removeItem(key);
     } catch {
       // Storage is full or denied: the text stays in the editor while the page is open.
     }
   }
 
-  private read(cell: string): Draft | null {
+  /** The draft as it is stored; null if there is none. */
+  read(cell: string): Draft | null {
     const key = this.key(cell);
     if (key === null) return null;
     try {

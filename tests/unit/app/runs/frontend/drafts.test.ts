@@ -73,3 +73,23 @@ test("a digest tells near texts apart", () => {
   assert.equal(new Set(texts.map(digest)).size, texts.length);
   assert.match(digest("a"), /^[0-9a-f]{16}$/);
 });
+
+test("a draft says which version at the server it is, until it is changed", () => {
+  const drafts = draftsOf("c/one", storage());
+  drafts.mark("fit", 1, true);
+  assert.equal(drafts.read("fit"), null);
+  drafts.keep("fit", "x = 1", "x = 2");
+  drafts.mark("fit", 3, true);
+  assert.deepEqual(drafts.read("fit"), { digest: digest("x = 1"), code: "x = 2", version: 3, sent: true });
+  drafts.keep("fit", "x = 1", "x = 3");
+  assert.deepEqual(drafts.read("fit"), { digest: digest("x = 1"), code: "x = 3" });
+});
+
+test("whoever shares drafts is told of each that is kept", () => {
+  const drafts = draftsOf("c/one", storage());
+  const told: string[] = [];
+  drafts.kept = (cell) => void told.push(cell);
+  drafts.keep("fit", "x = 1", "x = 2");
+  drafts.keep("fit", "x = 1", "x = 1");
+  assert.deepEqual(told, ["fit", "fit"]);
+});
