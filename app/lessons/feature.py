@@ -13,6 +13,7 @@ from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG
 from app.lessons.navigation import course_links, course_outlines
 from app.lessons.routes import router
+from app.lessons.search_engine_routes import router as search_engine_router
 from app.web.dependencies import SETTINGS
 
 
@@ -36,7 +37,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="lessons",
-    routers=(router,),
+    routers=(router, search_engine_router),
     setup=setup,
     lifespan=lifespan,
     navigation=course_links,

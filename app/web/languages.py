@@ -43,6 +43,14 @@ class LanguageAlternate:
     current: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CanonicalAddress:
+    """A page's full URL, and that of the page for readers whose language it does not have."""
+
+    url: str
+    default_url: str
+
+
 def language_alternates(request: Request, query: str = "") -> list[LanguageAlternate]:
     """This page with that query in every language; on a page without a language, the home pages."""
     path = request.url.path
@@ -56,6 +64,14 @@ def language_alternates(request: Request, query: str = "") -> list[LanguageAlter
         )
         for language in i18n.LANGUAGES
     ]
+
+
+def canonical_address(request: Request, query: str = "") -> CanonicalAddress | None:
+    """The page's address for search engines; None without a public URL, because nobody else can open the page."""
+    if not SETTINGS.get(request.app).public_url:
+        return None
+    urls = {each.code: each.url for each in language_alternates(request, query)}
+    return CanonicalAddress(urls[i18n.current_language()], urls[i18n.DEFAULT_LANGUAGE])
 
 
 def language_in_path(path: str) -> str | None:

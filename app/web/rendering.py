@@ -6,9 +6,9 @@ compressed (``render_cached_page``).
 All templates have ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
 ``topology_icon(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
 ``date_and_time``, ``relative_time``), ``escape_bidi`` for user-written text, and gettext. Templates of whole pages also
-have ``languages`` (``code, name, url, current``), ``indexable`` (the page is for everyone: search engines get links to
-its other languages), ``navigation`` (``label, url, current``) and ``documented`` (this server has the documentation at
-/docs/).
+have ``languages`` (``code, name, url, current``), ``canonical`` (``url, default_url``: the page's address for search
+engines, if it is for everyone and the site has a public URL; else None), ``navigation`` (``label, url, current``) and
+``documented`` (this server has the documentation at /docs/).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from app.web.access import is_public
 from app.web.assets import Assets, docs_built
 from app.web.dependencies import SETTINGS, AppKey
 from app.web.gzip_parts import Frame, KeptPart, html_response
-from app.web.languages import language_alternates
+from app.web.languages import canonical_address, language_alternates
 from app.web.page_cache import PageCache
 from app.web.security_headers import NO_STORE
 from app.web.topology_icon import topology_icon
@@ -147,7 +147,7 @@ def _layout_context(request: Request, query: str, *, indexable: bool) -> dict[st
     """What surrounds the content of a page. ``query`` is kept when the language changes."""
     return {
         "languages": language_alternates(request, query),
-        "indexable": indexable and is_public(request),
+        "canonical": canonical_address(request, query) if indexable and is_public(request) else None,
         "navigation": PAGE_SHELL.get(request.app).navigation(request),
         "documented": docs_built(),
     }

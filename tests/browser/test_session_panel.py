@@ -66,12 +66,12 @@ async def test_a_run_is_interrupted_from_the_panel(hall: VisitorFactory, width: 
     await cell.write("import time\nprint('begun')\ntime.sleep(60)")
     await cell.run()
     await cell.has_row("begun")
-    interrupt = page.locator("#session-sheet").get_by_role("button", name="Interrupt")
+    stop = page.locator("#session-sheet").get_by_role("button", name="Stop")
     if width in NARROW:
         await expect(page.locator("#session-bar")).to_contain_text("Running")
         await cell.root.get_by_role("button", name="Session of the cell “Four replicas”").click()
         await expect(page.locator("#session-title")).to_be_focused()
-        box = await interrupt.bounding_box()
+        box = await stop.bounding_box()
         assert box is not None
         assert min(box["width"], box["height"]) >= 44
         # Only the sheet: it may cover a part of a link of the page behind it.
@@ -79,7 +79,7 @@ async def test_a_run_is_interrupted_from_the_panel(hall: VisitorFactory, width: 
     else:
         await expect(page.locator("#session-bar")).to_be_hidden()
 
-    await interrupt.click()
+    await stop.click()
 
     await cell.finished("interrupted")
 

@@ -56,7 +56,7 @@ async def test_a_training_is_drawn_and_axe_finds_nothing(hall: VisitorFactory) -
     await cell.finished()
     chart = cell.root.locator(".chart")
 
-    await expect(chart.locator("figcaption")).to_have_text(["Loss", "Metrics from 0 to 1"])
+    await expect(chart.locator("figcaption")).to_have_text(["Loss", "Accuracy"])
     await expect(chart.get_by_role("img").first).to_have_accessible_name(
         "Loss. loss: 2.941 at step 1, 0.05495 at step 200. The lowest was 0.05495, the highest 2.941. "
         "val_loss: 0.5 at step 100, 0.5 at step 200. The lowest was 0.5, the highest 0.5."

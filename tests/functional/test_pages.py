@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -18,7 +21,7 @@ from app.settings import Settings
 from app.web import rendering
 from app.web.rendering import PAGE_SHELL
 from tests.factories.accounts import signed_in_browser
-from tests.factories.browser_client import browser_client
+from tests.factories.browser_client import ORIGIN, browser_client
 
 HTML = {"accept": "text/html,*/*"}
 LESSON_PAGE = "/en/courses/small/first"
@@ -42,12 +45,51 @@ async def test_the_bare_address_leads_to_the_language_that_suits(
     assert (response.status_code, response.headers["location"]) == (302, address)
 
 
-async def test_a_page_names_itself_in_every_language(client: httpx.AsyncClient) -> None:
+@pytest.fixture
+async def public_app(settings: Settings) -> AsyncIterator[FastAPI]:
+    """An application whose settings say at which address people reach it."""
+    app = create_app(settings.model_copy(update={"public_url": ORIGIN}))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+async def test_a_page_names_itself_in_every_language(public_app: FastAPI) -> None:
+    async with browser_client(public_app) as client:
+        html = (await client.get("/ko/courses/small/first")).text
+
+    assert '<html lang="ko">' in html
+    assert f'<link rel="canonical" href="{ORIGIN}/ko/courses/small/first">' in html
+    for code in ("en", "ko", "zh"):
+        assert f'<link rel="alternate" hreflang="{code}" href="{ORIGIN}/{code}/courses/small/first">' in html
+    assert f'<link rel="alternate" hreflang="x-default" href="{ORIGIN}/en/courses/small/first">' in html
+    assert '<meta property="og:title" content="The first lesson · A small course · Lockstep">' in html
+    assert '<meta property="og:description" content="It prints.">' in html
+    assert '<meta property="og:locale" content="ko_KR">' in html
+
+
+async def test_without_a_public_address_search_engines_get_no_links(client: httpx.AsyncClient) -> None:
     html = (await client.get(LESSON_PAGE)).text
 
-    assert '<html lang="en">' in html
-    for code in ("en", "ko", "zh"):
-        assert f'<link rel="alternate" hreflang="{code}" href="/{code}/courses/small/first">' in html
+    assert not re.findall('rel="(?:alternate|canonical)"|property="og:', html)
+    assert (await client.get("/robots.txt")).text == "User-agent: *\nAllow: /\n"
+    assert (await client.get("/sitemap.xml")).status_code == 404
+
+
+async def test_the_sitemap_lists_each_published_page_in_each_language(public_app: FastAPI) -> None:
+    async with browser_client(public_app) as client, await signed_in_browser(public_app, "instructor") as teacher:
+        robots = (await client.get("/robots.txt")).text
+        answer = await client.get("/sitemap.xml")
+        theirs = await teacher.get("/sitemap.xml")
+
+    assert f"Sitemap: {ORIGIN}/sitemap.xml" in robots
+    assert answer.headers["content-type"] == "application/xml"
+    site = ElementTree.fromstring(answer.content)
+    name = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+    pages = ("/", "/courses/small", "/courses/small/first")
+    listed = [f"{ORIGIN}/{code}{page}" for page in pages for code in ("en", "ko", "zh")]
+    assert [each.text for each in site.iter(name)] == listed
+    assert theirs.content == answer.content
+    assert answer.text.count(f'hreflang="x-default" href="{ORIGIN}/en/courses/small/first"') == 3
 
 
 async def test_choosing_another_language_than_the_browsers_is_remembered(client: httpx.AsyncClient) -> None:
@@ -231,8 +273,8 @@ async def test_a_page_kept_for_everyone_has_nothing_of_the_query_it_was_first_as
     assert "somebody" not in first.text
 
 
-async def test_search_engines_hear_of_other_languages_on_public_pages_only(app: FastAPI) -> None:
-    async with await signed_in_browser(app, "instructor") as teacher:
+async def test_search_engines_hear_of_other_languages_on_public_pages_only(public_app: FastAPI) -> None:
+    async with await signed_in_browser(public_app, "instructor") as teacher:
         for path in ("/en/", "/en/courses/small", "/en/courses/small/first/comments", "/en/sign-in", "/en/feedback"):
             assert 'rel="alternate" hreflang="ko"' in (await teacher.get(path)).text, path
         for path in ("/en/settings", "/en/moderation", "/en/feedback/inbox", "/en/achievements", "/en/nothing"):

@@ -24,6 +24,9 @@ const WORD_SPACE = 34;
 const MOST_EPOCHS = 24;
 const MOST_STRANGE = 8;
 const MOST_DESCRIBED = 8;
+/** Metrics in the title of a panel. */
+const MOST_NAMED = 3;
+const ACCURACY = /(^|_)acc(uracy)?(_|$)|accuracy/i;
 /** Colors of the lines of one process, by metric; lines of a lane have the lane's color. */
 const COLORS = ["own", "r1", "r4", "r3", "r0", "r5", "r6", "r7"];
 
@@ -279,9 +282,12 @@ function colorOf(line: Line, panel: Panel, topology: string): string {
   return COLORS[bases.indexOf(line.base) % COLORS.length] as string;
 }
 
-export function titleOf({ kind, base }: Panel): string {
+/** What the panel's lines measure: a word for losses and accuracies, otherwise the names of the metrics. */
+export function titleOf({ kind, base, lines }: Panel): string {
   if (kind === "loss") return say("chart.loss");
-  return kind === "share" ? say("chart.share") : base;
+  const bases = [...new Set(lines.map((line) => line.base))];
+  if (kind === "share" && bases.every((name) => ACCURACY.test(name))) return say("chart.accuracy");
+  return kind === "share" ? `${bases.slice(0, MOST_NAMED).join(", ")}${bases.length > MOST_NAMED ? "…" : ""}` : base;
 }
 
 /** A description of the panel in sentences. */
