@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "create_code_drafts"
-down_revision = "create_second_factors"
+down_revision = "add_run_adoption"
 
 
 def upgrade() -> None:
