@@ -43,7 +43,7 @@ from runners.guest.api import cluster_failures
 from runners.guest.cluster import portpicker, task_context, training_step
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import lanes, notices, publisher
-from runners.guest.runtime import device_setup, instrumentation, interrupts, plain_output
+from runners.guest.runtime import device_setup, instrumentation, interrupts, pip_answers, plain_output
 from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
@@ -147,6 +147,13 @@ class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
             code, values = hint
             notices.notify(code, **values)
 
+    def system(self, cmd: str) -> None:
+        """Run a shell command, but answer for pip."""
+        if (answer := pip_answers.answer_command(self.var_expand(cmd, depth=1))) is None:
+            super().system(cmd)
+        else:
+            print(answer)
+
     def ask_exit(self) -> None:
         """Without a kernel, ``exit()`` ends the cell."""
         if self.kernel is None:
@@ -246,6 +253,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     application.init_extensions()
     application.init_code()
     shell.run_line_magic("matplotlib", "inline")
+    shell.register_magic_function(lambda line: print(pip_answers.answer_pip(line)), "line", "pip")
     shorten_long_tracebacks(shell.InteractiveTB)
     graph_errors.leave_out_frames(paths_below_cell())
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's hint for terminal users

@@ -197,6 +197,16 @@ async def test_asking_for_the_keyboard_ends_with_a_sentence_that_helps(learner: 
     assert "put the value in the code" in told.error.value
 
 
+async def test_pip_answers_at_once_what_is_installed(learner: SessionClient) -> None:
+    told = await learner.run("%pip install -q tensorflow\nwanted = 'torch'\n!pip install {wanted}\n!echo shell")
+
+    assert told.outcome == Outcome.ok
+    tensorflow, torch, shell = told.stdout.splitlines()
+    assert tensorflow.startswith("tensorflow 2.")
+    assert torch == "torch is not installed, and the sandbox has no network to install it from."
+    assert shell == "shell"
+
+
 async def test_a_broken_pipe_is_an_exception(learner: SessionClient) -> None:
     told = await learner.run(
         "import os\nr, w = os.pipe(); os.close(r)\n"
