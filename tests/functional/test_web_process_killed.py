@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Iterator
 
-import httpx
 import pytest
 from sqlalchemy import select
 
@@ -20,58 +14,18 @@ from app.progress.models import LedgerEntry
 from app.runs.models import Run, RunEvent
 from app.settings import Settings
 from tests.factories.browser_client import press_run
-from tests.factories.http_server import free_port
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.web_process import WebProcess
 
-_ROOT = Path(__file__).parents[2]
 _KILLED_AFTER_S = (0.0, 0.01, 0.05)
 _OF_THE_CLOCK = ("day", "hour")
 
 
-class Web:
-    """A web process on its own port, which can be killed."""
-
-    def __init__(self, settings: Settings, database: Database) -> None:
-        self.port = free_port()
-        self._environment = os.environ | {
-            "PYTHONPATH": str(_ROOT),
-            "LOCKSTEP_DATA_DIR": str(settings.data_dir),
-            "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
-            "LOCKSTEP_RUNNER_SOCKET": str(settings.runner_socket),
-            "LOCKSTEP_DATABASE_URL": database.url,
-        }
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        served = ("--factory", "app.main:create_local_app", "--port", str(self.port), "--log-level", "error")
-        command = (sys.executable, "-m", "uvicorn", *served)
-        self._process = await asyncio.create_subprocess_exec(*command, env=self._environment, cwd=_ROOT)
-        async with httpx.AsyncClient() as client, asyncio.timeout(60):
-            while True:
-                try:
-                    await client.get(f"http://127.0.0.1:{self.port}/healthz")
-                    return
-                except httpx.TransportError:
-                    await asyncio.sleep(0.05)
-
-    async def kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGKILL)
-            await self._process.wait()
-
-    @asynccontextmanager
-    async def visitor(self) -> AsyncIterator[httpx.AsyncClient]:
-        url = f"http://127.0.0.1:{self.port}"
-        async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as client:
-            yield client
-
-
 @pytest.fixture
-async def web(settings: Settings, supervisor: ScriptedSupervisor, database: Database) -> AsyncIterator[Web]:
-    web = Web(settings, database)
-    await web.start()
+def web(settings: Settings, supervisor: ScriptedSupervisor, database: Database) -> Iterator[WebProcess]:
+    web = WebProcess(settings, database.url)
     yield web
-    await web.kill()
+    web.kill()
 
 
 async def _awarded(db: Database, run_id: str) -> Counter[tuple[str, str, int]]:
@@ -94,8 +48,9 @@ async def _sequence(db: Database, run_id: str) -> list[int]:
 
 @pytest.mark.timeout(300)
 async def test_a_run_is_awarded_once_though_the_web_process_is_killed_while_it_ends(
-    web: Web, supervisor: ScriptedSupervisor, database: Database
+    web: WebProcess, supervisor: ScriptedSupervisor, database: Database
 ) -> None:
+    await web.start()
     async with web.visitor() as client:
         undisturbed = await press_run(client)
     await supervisor.finish(await supervisor.run(undisturbed["id"]))
@@ -109,7 +64,7 @@ async def test_a_run_is_awarded_once_though_the_web_process_is_killed_while_it_e
         await supervisor.say(scripted, "almost ")
         ending = asyncio.gather(supervisor.say(scripted, "there"), supervisor.finish(scripted))
         await asyncio.sleep(delay_s)
-        await web.kill()
+        web.kill()
         await ending
         await web.start()
 
