@@ -14,7 +14,7 @@ from app.accounts.identities import (
     ProviderAlreadyLinked,
 )
 from app.accounts.identity_providers import InvalidProviderResponse, ProviderAccessDenied, ProviderUnavailable
-from app.accounts.invitations import InvalidInvitation, InvitationRequired, SignUpClosed
+from app.accounts.invitations import InvalidInvitation, InvalidSetupLink, InvitationRequired, SignUpClosed
 from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired
 from app.i18n import N_, gettext, ngettext, number
 from app.web.cookies import Cookies
@@ -36,7 +36,14 @@ PROVIDER_ERRORS = {
             IdentityAlreadyLinked,
         ),
         *(LoginTooOld, PasskeyRequired),
-        *(ProviderAlreadyLinked, InvitationEmailMismatch, InvalidInvitation, InvitationRequired, SignUpClosed),
+        *(
+            ProviderAlreadyLinked,
+            InvitationEmailMismatch,
+            InvalidInvitation,
+            InvalidSetupLink,
+            InvitationRequired,
+            SignUpClosed,
+        ),
     )
 }
 """Errors of a sign-in with another site, by their code."""

@@ -21,6 +21,7 @@ from app.accounts.validation import email_key
 from app.db import advisory_lock, now
 from app.errors import LockstepError, NotFound, PermissionDenied
 from app.i18n import N_
+from app.security_log import SecurityEvent, record
 
 
 class EmailAlreadyRegistered(PermissionDenied):
@@ -102,6 +103,8 @@ async def sign_up_with_identity(
     role = invitation.role if invitation is not None else Role.learner
     name = person.name if person.name and not await name_misleads(session, person.name, role) else None
     account = await create_account(session, email=person.email, name=name, role=role, language=language, confirmed=True)
+    if role != Role.learner:
+        record(SecurityEvent.role_changed, account=account.id, reason=role)
     await revoke_links(session, account)
     await link_identity(session, account, person)
     return account

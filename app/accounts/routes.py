@@ -32,7 +32,7 @@ from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.sensitive_changes import lock_signed_in_account
 from app.accounts.service import AccountDeleted, find_by_email, lock_account
-from app.accounts.sign_up import SignUpRequest, sign_up, validate_sign_up
+from app.accounts.sign_up import EmailTaken, SignUpRequest, sign_up, validate_sign_up
 from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
@@ -117,7 +117,7 @@ async def sign_up_page(
         "invitation": invitation,
         "email": (valid_invitation and valid_invitation.email) or "",
     }
-    return account_page(request, "accounts/sign_up.html", form=form, account=account)
+    return _sign_up_page(request, valid_invitation, form, account=account)
 
 
 @router.post("/sign-up", name="sign_up", tags=[Access.public])
@@ -137,13 +137,12 @@ async def submit_sign_up(
     except PermissionDenied as e:
         return _sign_up_closed_page(request, e)
     sign_up_request, errors = validate_sign_up(form, lang, valid_invitation)
-    template = "accounts/sign_up.html"
     async with db.session() as session:
         role = valid_invitation.role if valid_invitation is not None else Role.learner
         if await name_misleads(session, sign_up_request.name, role):
             errors["name"] = NAME_MISLEADS
     if errors:
-        return account_page(request, template, InvalidFields(errors), form=form)
+        return _sign_up_page(request, valid_invitation, form, InvalidFields(errors))
     login = None
     try:
         await count_email_request(db, browser, "sign-up", sign_up_request.email)
@@ -158,8 +157,8 @@ async def submit_sign_up(
             if (opened := await sign_up(session, sign_up_request, hashed, valid_invitation, mailer)) is not None:
                 login = await log_in(session, browser, opened, mergers, method="link", new=True)
                 await clear_email_requests(session, browser, "sign-up", sign_up_request.email)
-    except TooManyAttempts as e:
-        return account_page(request, template, e, form=form)
+    except (TooManyAttempts, EmailTaken) as e:
+        return _sign_up_page(request, valid_invitation, form, e)
     except PermissionDenied as e:  # another tab was faster
         return _sign_up_closed_page(request, e)
     if login is None:
@@ -287,6 +286,17 @@ async def _find_invitation(db: Database, settings: Settings, token: str) -> Vali
             valid_invitation = await find_invitation(session, token)
     check_sign_up_allowed(settings.sign_up, valid_invitation)
     return valid_invitation
+
+
+def _sign_up_page(
+    request: Request,
+    invitation: ValidInvitation | None,
+    form: Mapping[str, str],
+    failure: LockstepError | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    setup = invitation is not None and invitation.makes_first_admin
+    return account_page(request, "accounts/sign_up.html", failure, form=form, makes_first_admin=setup, **context)
 
 
 def _sign_up_closed_page(request: Request, why: PermissionDenied) -> HTMLResponse:

@@ -16,9 +16,18 @@ from app.accounts.passwords import password_weakness
 from app.accounts.service import create_account, find_claimed_account
 from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, email_key, normalize_email, normalize_name
 from app.db import advisory_lock, now
+from app.errors import PermissionDenied
 from app.i18n import N_
+from app.security_log import SecurityEvent, record
 
 INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up with the address that it was sent to.")
+
+
+class EmailTaken(PermissionDenied):
+    message = N_(
+        "An account with this email address already exists. Choose another address, or make that account an admin with "
+        "'lockstep user role'."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +72,13 @@ async def sign_up(
     """Create an account and email a confirmation link. Returns the account only if its invitation confirms the address.
 
     An address that already has an account gets an email that says so. Signing up again before the link is opened
-    replaces the earlier form; the link asks for the password, so only the person who typed it last gets in.
+    replaces the earlier form; the link asks for the password, so only the person who typed it last gets in. Raises
+    EmailTaken for a setup link: it is the operator who has it, and there may be no mail server yet.
     """
     await advisory_lock(session, f"address {email_key(sign_up_request.email)}")
     if (account := await find_claimed_account(session, sign_up_request.email)) is not None:
+        if invitation is not None and invitation.makes_first_admin:
+            raise EmailTaken
         await mailer.send_already_registered(session, account)
         return None
     account = await create_account(
@@ -78,7 +90,9 @@ async def sign_up(
         language=sign_up_request.language,
         time_zone=sign_up_request.time_zone,
     )
-    if invitation is not None and invitation.email:
+    if account.role != Role.learner:
+        record(SecurityEvent.role_changed, account=account.id, reason=account.role)
+    if invitation is not None and (invitation.email or invitation.makes_first_admin):
         account.email_confirmed_at = now()
         return account
     await mailer.send_link(session, account, LinkPurpose.confirm, account.email)

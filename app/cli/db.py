@@ -54,12 +54,12 @@ def downgrade(
     Stop the server and back up first: what only the newer tables and columns hold is deleted.
     """
     settings = read_settings()
-    reverted = _run(settings, lambda db: _plan_downgrade(db, revision))
+    reverted = run_with_database(settings, lambda db: _plan_downgrade(db, revision))
     if not yes:
         print_message(f"This reverts {', '.join(reverted)}, and deletes what only they hold.")
         typer.confirm("Is the server stopped, and do you have a backup?", abort=True, err=True)
     target = revision or migrate.known_revisions()[migrate.known_revisions().index(reverted[-1]) + 1]
-    _run(settings, lambda db: migrate.downgrade(db, target))
+    run_with_database(settings, lambda db: migrate.downgrade(db, target))
     print_message(f"The database is at revision {target}. Start the version of Lockstep that it belongs to.")
 
 
@@ -124,7 +124,7 @@ def upgrade_database(settings: Settings, *, wait: bool = False) -> str:
     if wait:
         with ending_at_sigterm(0):
             return _upgrade_when_possible(settings)
-    return _run(settings, _upgrade)
+    return run_with_database(settings, _upgrade)
 
 
 async def _upgrade(db: Database) -> str:
@@ -145,7 +145,7 @@ def _upgrade_when_possible(settings: Settings) -> str:
         time.sleep(_RETRY_INTERVAL_S)
 
 
-def _run(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+def run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """Work with the database; exits with a sentence if that fails."""
     try:
         return asyncio.run(_with_database(settings, work))

@@ -20,6 +20,7 @@ import typer
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.local_runner import LocalRunner, make_private_directory
+from app.cli.setup_link import print_setup_link
 from app.cli.shell_settings import invalid_settings
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
 from app.settings import Settings, is_public_url
@@ -74,6 +75,7 @@ def serve(
         if is_root_of_the_machine():
             print_message(_ROOT_WARNING)
         upgrade_database(settings, wait=wait_for_database)
+        print_setup_link(settings, listener)
         call_when_ready(listener, lambda: print_message(banner))
         status = serve_web(listener, workers)
     else:
@@ -97,6 +99,7 @@ def _serve_with_runner(
     has_web_user = give_files_to_web_user(settings)
     if not has_web_user:
         upgrade_database(settings)
+        print_setup_link(settings, listener)
     runner = LocalRunner(
         settings.socket,
         settings.data_dir,

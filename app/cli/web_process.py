@@ -26,6 +26,7 @@ from uvicorn.supervisors import Multiprocess
 from app.cli.console import fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.log_filter import copy_to_terminal
+from app.cli.setup_link import print_setup_link
 from app.cli.web_user import web_user_environment
 from app.observability import LOGS_ON_TERMINAL
 from app.settings import Settings
@@ -201,8 +202,10 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 def main(descriptor: int, workers: int) -> None:
     """``python -m app.cli.web_process DESCRIPTOR WORKERS``: serve on the socket that ``lockstep serve`` listens on."""
     os.umask(0o077)
-    upgrade_database(read_settings())
-    raise typer.Exit(serve_web(socket.socket(fileno=descriptor), workers))
+    settings, listener = read_settings(), socket.socket(fileno=descriptor)
+    upgrade_database(settings)
+    print_setup_link(settings, listener)
+    raise typer.Exit(serve_web(listener, workers))
 
 
 if __name__ == "__main__":
