@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from app.i18n import LANGUAGE_CODES
-from app.lessons.catalog import Catalog
 from app.progress.achievement_catalog import AchievementCatalog
 from app.progress.achievement_file import Achievement
 from app.progress.badges import HIDDEN_BADGE
+from tests.factories.shipped_lessons import shipped_catalog
 
-LESSONS = Path(__file__).parents[2] / "lessons"
 SCRIPTS = {"en": re.compile("[A-Za-z]"), "ko": re.compile("[가-힣]"), "zh": re.compile("[一-鿿]")}
 MEANT = {
     "first-run": "cell",
@@ -32,9 +30,7 @@ MEANT = {
 
 @pytest.fixture(scope="module")
 def book() -> AchievementCatalog:
-    catalog = Catalog(LESSONS, quiet=True)
-    catalog.reload()
-    book = AchievementCatalog(catalog, quiet=True)
+    book = AchievementCatalog(shipped_catalog(), quiet=True)
     book.reload()
     return book
 

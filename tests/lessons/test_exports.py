@@ -11,14 +11,12 @@ import pytest
 from nbclient import NotebookClient
 
 from app.exports.notebook import build_notebook
-from app.lessons.catalog import Catalog
 from app.lessons.model import Lesson
 from runners.wire.protocol import Topology
+from tests.factories.shipped_lessons import shipped_catalog
 
-ROOT = Path(__file__).parents[2] / "lessons"
 COURSE = "distributed-tensorflow"
-CATALOG = Catalog(ROOT, quiet=True)
-CATALOG.reload()
+CATALOG = shipped_catalog()
 LESSONS = list(CATALOG.every())
 PAGE = "https://example.org/en/courses/a/b"
 

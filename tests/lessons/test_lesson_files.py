@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jupytext
 import nbformat
 import pytest
 
 from app.exports.notebook import build_notebook, dump_notebook
-from app.lessons.catalog import Catalog
 from app.lessons.document import parse_document
 from app.lessons.model import CellTag, Lesson, LessonStatus
+from tests.factories.shipped_lessons import shipped_catalog
 from tests.golden.golden_file import FOLDER as GOLDEN
 
-ROOT = Path(__file__).parents[2] / "lessons"
-
-
-def _catalog() -> Catalog:
-    catalog = Catalog(ROOT, quiet=True)
-    catalog.reload()
-    return catalog
-
-
-CATALOG = _catalog()
+CATALOG = shipped_catalog()
 LESSONS = list(CATALOG.every())
 
 

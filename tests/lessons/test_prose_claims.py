@@ -5,15 +5,12 @@ Here it is only held that the cell states what it prints. ``test_cells`` runs ev
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from app.lessons.catalog import Catalog
+from tests.factories.shipped_lessons import shipped_catalog
 
 COURSE = "distributed-tensorflow"
-CATALOG = Catalog(Path(__file__).parents[2] / "lessons", quiet=True)
-CATALOG.reload()
+CATALOG = shipped_catalog()
 
 
 @pytest.mark.parametrize(

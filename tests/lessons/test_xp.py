@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.catalog import Catalog
@@ -12,13 +11,13 @@ from app.progress.code_analysis import used_strategies
 from app.progress.events import CELL_XP, PREDICTION_XP, QUIZ_XP, STRATEGY_XP, TOPOLOGY_XP
 from app.progress.levels import xp_for_level
 from app.progress.requirements import COURSE_XP, LESSON_XP, MODULE_XP
+from tests.factories.shipped_lessons import shipped_catalog
 
 CLAIMED = {
     *("cell", "own", "topology", "machine", "keras", "cluster", "workers", "survived"),
     *("strategy", "replicas", "scaled", "hour", "long", "night"),
 }
 """The kinds of events that follow from a run alone."""
-LESSONS = Path(__file__).parents[2] / "lessons"
 
 
 def course_xp(catalog: Catalog) -> Counter[str]:
@@ -45,16 +44,14 @@ def course_xp(catalog: Catalog) -> Counter[str]:
 
 
 def test_most_xp_of_the_course_comes_from_passed_checks() -> None:
-    catalog = Catalog(LESSONS, quiet=True)
-    catalog.reload()
+    catalog = shipped_catalog()
     xp = course_xp(catalog)
 
     assert xp["check"] + xp["exercise"] > xp.total() / 2, xp
 
 
 def test_an_achievement_that_runs_alone_earn_is_worth_little() -> None:
-    catalog = Catalog(LESSONS, quiet=True)
-    catalog.reload()
+    catalog = shipped_catalog()
     book = AchievementCatalog(catalog, quiet=True)
     book.reload()
     claimed = [rule for rule in book.rules if all(need.kind in CLAIMED for need in rule.needs)]
@@ -64,8 +61,7 @@ def test_an_achievement_that_runs_alone_earn_is_worth_little() -> None:
 
 
 def test_whoever_earns_everything_reaches_every_level_that_an_achievement_asks_for() -> None:
-    catalog = Catalog(LESSONS, quiet=True)
-    catalog.reload()
+    catalog = shipped_catalog()
     book = AchievementCatalog(catalog, quiet=True)
     book.reload()
     rules = book.rules

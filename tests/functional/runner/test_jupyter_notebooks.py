@@ -11,9 +11,9 @@ from nbclient import NotebookClient
 
 from app.exports.notebook import build_notebook
 from app.exports.setup_cell import setup_code
-from app.lessons.catalog import Catalog
 from tests.factories.jupyter_kernels import REPLICAS, ROOT, install_kernels
 from tests.factories.real_supervisor import RealSupervisor
+from tests.factories.shipped_lessons import shipped_catalog
 
 pytestmark = pytest.mark.usefixtures("jupyter")
 
@@ -100,9 +100,8 @@ def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: RealSu
 
 async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cells_name(node: RealSupervisor) -> None:
     install_kernels(node.socket)
-    catalog = Catalog(ROOT / "lessons", quiet=True)
-    catalog.reload()
-    made = build_notebook(catalog.lesson("distributed-tensorflow", "multi-worker", "en"), "https://example.org/en")
+    lesson = shipped_catalog().lesson("distributed-tensorflow", "multi-worker", "en")
+    made = build_notebook(lesson, "https://example.org/en")
     exercises = [cell for cell in made.cells if "raises-exception" in cell.metadata.get("tags", ())]
     made.cells = [cell for cell in made.cells if cell.cell_type == "code" and cell not in exercises][:4]
     await NotebookClient(made, kernel_name="lockstep-workers-2", timeout=120).async_execute()
@@ -116,9 +115,7 @@ async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cell
 
 def test_the_setup_cell_leaves_the_devices_of_a_lockstep_kernel_to_be_set_up(node: RealSupervisor) -> None:
     install_kernels(node.socket)
-    catalog = Catalog(ROOT / "lessons", quiet=True)
-    catalog.reload()
-    lesson = catalog.lesson("distributed-tensorflow", "mirrored-strategy", "en")
+    lesson = shipped_catalog().lesson("distributed-tensorflow", "mirrored-strategy", "en")
     grows = "tf.config.experimental.set_memory_growth(gpus[0], True); print('grows')"
     setup, set_up = executed("lockstep-gpu-4", setup_code(lesson), grows)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lessons.catalog import Catalog
 from app.progress.code_analysis import STRATEGY_CLASSES, is_unchanged, scales_loss, used_strategies
+from tests.factories.shipped_lessons import shipped_catalog
 
 
 @pytest.mark.parametrize(
@@ -77,10 +76,9 @@ def test_only_strategies_that_were_certainly_made_count(text: str, made: list[st
 
 
 def test_every_strategy_is_made_by_some_cell_of_the_course() -> None:
-    catalog = Catalog(Path("lessons"), quiet=True)
-    catalog.reload()
+    lessons = shipped_catalog().every()
 
-    assert {name for lesson in catalog.every() for cell in lesson.cells for name in used_strategies(cell.code)} == set(
+    assert {name for lesson in lessons for cell in lesson.cells for name in used_strategies(cell.code)} == set(
         STRATEGY_CLASSES
     )
 
