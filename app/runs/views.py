@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
+from app.db import now
 from app.runs.models import Run
 from app.runs.queue_position import QueuePosition
 
@@ -45,6 +46,8 @@ class RunOut(BaseModel):
     position: int | None
     ahead: int
     wait_s: int | None
+    running_ms: int | None
+    """How long it has been running; None if it is waiting or has finished."""
     urls: RunUrls
 
 
@@ -70,5 +73,12 @@ def run_out(run: Run, at: QueuePosition) -> RunOut:
         position=at.position,
         ahead=at.ahead,
         wait_s=at.wait_s,
+        running_ms=_running_ms(run, now()),
         urls=RunUrls(stream=f"{path}/stream", events=f"{path}/events", stop=f"{path}/stop"),
     )
+
+
+def _running_ms(run: Run, at: datetime) -> int | None:
+    if run.started_at is None or run.finished:
+        return None
+    return max(0, round((at - run.started_at).total_seconds() * 1000))

@@ -83,6 +83,27 @@ async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -
     assert await cell.lines() == rows(40)
 
 
+async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = CellPageObject(page, "strategy")
+    await cell.write("import time\nprint('begun')\ntime.sleep(60)")
+    await cell.run()
+    await cell.has_row("begun")
+
+    async def grow_old(route: Route) -> None:
+        answer = await route.fetch()
+        (run,) = (await answer.json())["runs"]
+        assert 0 <= run["running_ms"] < 60_000
+        await route.fulfill(response=answer, json={"runs": [run | {"running_ms": 200_000}]})
+
+    await page.route("**/runs?lesson=*", grow_old)
+    await page.reload()
+
+    await expect(cell.status.locator(".facts")).to_contain_text("3 min 2")
+    await cell.button("stop").click()
+    await cell.finished("interrupted")
+
+
 async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(hall: VisitorFactory, site: Site) -> None:
     at_work, just_opened = await hall.admit(), await hall.admit()
     for visitor in (at_work, just_opened):

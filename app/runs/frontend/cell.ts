@@ -293,7 +293,7 @@ export class Cell implements RunListener {
     if (this.shown !== entry) return;
     this.output.changed();
     this.visualizations.changed();
-    if (entry.transcript.started && !entry.over && !entry.transcript.finished && !this.runningSince) this.tick();
+    if (entry.transcript.started && !entry.over && !entry.transcript.finished && !this.runningSince) this.tick(entry);
   }
 
   waits(entry: TrackedRun, waiting: Waiting): void {
@@ -468,8 +468,8 @@ export class Cell implements RunListener {
     for (const resolve of this.whenDone.splice(0)) resolve(outcome);
   }
 
-  private tick(): void {
-    this.runningSince = performance.now();
+  private tick({ startedAt }: TrackedRun): void {
+    this.runningSince = startedAt ?? performance.now();
     const show = (): void => {
       if (!this.root.hasAttribute("data-reconnecting"))
         this.say(running(performance.now() - this.runningSince), "running");

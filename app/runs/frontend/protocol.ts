@@ -160,5 +160,7 @@ export interface Run {
   position: number | null;
   ahead: number;
   wait_s: number | null;
+  /** How long it had been running when the server answered; null if it was waiting or had finished. */
+  running_ms: number | null;
   urls: { stream: string; events: string; stop: string };
 }

@@ -15,6 +15,8 @@ export interface TrackedRun {
   run: Run;
   transcript: Transcript;
   owner: RunListener;
+  /** When it started, on this page's clock (ms), if that was before the page knew of it. */
+  startedAt: number | null;
   /** True from the server's first message about it until it has finished. */
   followed: boolean;
   over: boolean;
@@ -59,7 +61,8 @@ export class RunManager {
   }
 
   add(run: Run, owner: RunListener): TrackedRun {
-    const entry = { run, transcript: new Transcript(), owner, followed: false, over: false };
+    const startedAt = run.running_ms === null ? null : performance.now() - run.running_ms;
+    const entry = { run, transcript: new Transcript(), owner, startedAt, followed: false, over: false };
     this.entries.push(entry);
     this.pump();
     return entry;
@@ -86,7 +89,7 @@ export class RunManager {
       const owner = ownerOf(run.cell);
       if (!owner) continue;
       if (run.state !== "finished") this.add(run, owner);
-      else finished.push({ run, transcript: new Transcript(), owner, followed: true, over: true });
+      else finished.push({ run, transcript: new Transcript(), owner, startedAt: null, followed: true, over: true });
     }
     for (const entry of finished) {
       if (!this.unfinished(entry.owner).length) await this.replay(entry);

@@ -14,6 +14,9 @@ export interface Line {
 
 const QUIET: ReadonlySet<Outcome> = new Set(["ok", "error", "interrupted"]);
 
+/** Shorter waits for the session are not worth a word. */
+const SHORT_WAIT_MS = 100;
+
 /** The limit behind an outcome, if the event does not name it. */
 const BEHIND: Partial<Record<Outcome, string>> = {
   timeout: "time",
@@ -40,8 +43,12 @@ export function ended(finished: Finished, about: Circumstances = {}): Line {
   const { outcome, limit } = finished;
   const facts: string[] = [];
   if (limit) facts.push(limitText(limit));
-  if (finished.first_output_ms !== null)
-    facts.push(say("fact.first", { time: formatDuration(finished.first_output_ms) }));
+  // The event counts from pressing Run. The first output is shown from the start, like the time that the code ran.
+  const waited = finished.at_ms - finished.duration_ms;
+  if (finished.duration_ms > 0 && waited >= SHORT_WAIT_MS)
+    facts.push(say("fact.waited", { time: formatDuration(waited) }));
+  if (finished.first_output_ms !== null && finished.duration_ms > 0)
+    facts.push(say("fact.first", { time: formatDuration(Math.max(0, finished.first_output_ms - waited)) }));
   if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: formatDuration(finished.duration_ms) }));
   if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: formatSize(finished.peak_bytes) }));
   return {

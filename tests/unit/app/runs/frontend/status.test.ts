@@ -7,6 +7,7 @@ import { ended, waitingLine } from "../../../../../app/runs/frontend/status";
 const WORDS = {
   "fact.first": "first output {time}",
   "fact.ran": "ran {time}",
+  "fact.waited": "waited {time}",
   "limit.memory": "memory limit {value}",
   "limit.output_rate": "output limit {value} per second",
   "limit.processes": "limit of {value} processes",
@@ -32,8 +33,15 @@ const finished = (outcome: Outcome): Finished => ({
   limit: null,
 });
 
-test("every figure says what it measures", () => {
-  assert.deepEqual(ended(finished("ok")).facts, ["first output 325 ms", "ran 60 ms"]);
+test("the first output never comes later than the end: what came before is a wait", () => {
+  assert.deepEqual(ended({ ...finished("ok"), first_output_ms: 375 }).facts, [
+    "waited 340 ms",
+    "first output 35 ms",
+    "ran 60 ms",
+  ]);
+  const notice = { ...finished("ok"), at_ms: 150, duration_ms: 60, first_output_ms: 20 };
+  assert.deepEqual(ended(notice).facts, ["first output 0 ms", "ran 60 ms"]);
+  assert.deepEqual(ended({ ...notice, duration_ms: 0 }).facts, []);
 });
 
 test("an error is named unless its output was deleted", () => {
