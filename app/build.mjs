@@ -88,6 +88,7 @@ const styles = {
   plugins: [cutInter],
   entryPoints: {
     app: join(here, "main.css"),
+    admin: join(here, "admin/frontend/admin.css"),
     achievements: join(here, "progress/frontend/achievements.css"),
     comments: join(here, "comments/frontend/comments.css"),
     exercises: join(here, "exercises/frontend/exercises.css"),

@@ -21,6 +21,7 @@ from app.accounts.merge import MERGERS
 from app.accounts.personal_data import ERASERS, EXPORTERS
 from app.accounts.session_cookie import has_session_cookie
 from app.accounts.visitor_retention import RETENTION_RULES
+from app.admin.feature import FEATURE as ADMIN
 from app.bus import Bus
 from app.comments.feature import FEATURE as COMMENTS
 from app.db import Database
@@ -74,6 +75,7 @@ FEATURES = (
     COMMENTS,
     FEEDBACK,
     EXPORTS,
+    ADMIN,
     WEB,
     HEALTH,
 )

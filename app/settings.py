@@ -137,6 +137,8 @@ class Settings(BaseSettings):
     visitor_retention_days: int = Field(default=396, ge=0, le=36_500)
     """How long the data of a visitor without an account is kept after they were last seen. The default is 13 months,
     because their cookie lasts 12. 0 to keep it forever."""
+    audit_retention_days: int = Field(default=730, ge=0, le=36_500)
+    """How long the audit log keeps what admins did. 0 to keep it forever."""
     hold_first_comments: int = Field(default=0, ge=0, le=100)
     """How many of a new account's comments wait for an instructor's approval, at ``/en/moderation``."""
     connection_stall_timeout_s: float = Field(default=60, ge=1, le=3600)
@@ -277,6 +279,11 @@ class Settings(BaseSettings):
     def visitor_retention(self) -> timedelta | None:
         """How long visitors are kept after they were last seen; None means forever."""
         return timedelta(days=self.visitor_retention_days) if self.visitor_retention_days else None
+
+    @property
+    def audit_retention(self) -> timedelta | None:
+        """How long the audit log is kept; None means forever."""
+        return timedelta(days=self.audit_retention_days) if self.audit_retention_days else None
 
     @property
     def shown_database(self) -> str:

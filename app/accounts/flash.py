@@ -63,6 +63,11 @@ _MESSAGES = {
     "linked": N_("The other site is linked. You can now sign in with it."),
     "unlinked": N_("The other site is no longer linked."),
     "deleted": N_("Your account was deleted."),
+    "role_changed": N_("The role was changed."),
+    "account_disabled": N_("The account is disabled. Its runs and sessions end within seconds."),
+    "account_enabled": N_("The account is enabled."),
+    "auth_sessions_ended": N_("The account was signed out of every browser."),
+    "confirmation_sent": N_("A new link is on its way."),
 }
 
 

@@ -42,6 +42,13 @@ class Account(Base):
     __table_args__ = (
         CheckConstraint("role IN ('learner', 'instructor', 'admin')", name="role_known"),
         CheckConstraint("email_frequency IN ('immediately', 'daily', 'never')", name="email_frequency_known"),
+        # For the list of accounts, and for what an address, handle or name begins with.
+        Index("ix_accounts_created_at", "created_at", "id"),
+        Index("ix_accounts_role", "role", "created_at", "id"),
+        Index("ix_accounts_disabled_at", "disabled_at"),
+        Index("ix_accounts_email_key", "email_key", postgresql_ops={"email_key": "text_pattern_ops"}),
+        Index("ix_accounts_handle", "handle", postgresql_ops={"handle": "text_pattern_ops"}),
+        Index("ix_accounts_name", "name", postgresql_ops={"name": "text_pattern_ops"}),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)

@@ -21,10 +21,12 @@ from app.accounts.passwords import AsyncPasswordHasher, password_weakness
 from app.accounts.second_factor import remove_authenticator
 from app.accounts.service import create_account, find_by_email, find_claimed_account
 from app.accounts.validation import normalize_email, normalize_name
+from app.admin import people
+from app.admin.audit import Actor, AuditAction, record_action
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import fail_on_database_error, upgrade_database
 from app.cli.web_user import leave_root
-from app.db import Database, now
+from app.db import Database
 from app.i18n import DEFAULT_LANGUAGE
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
@@ -77,6 +79,7 @@ def create(
         )
         if role != Role.learner:
             record(SecurityEvent.role_changed, account=account.id, reason=role)
+        await record_action(session, Actor.of_command(), AuditAction.account_created, account, role)
         return f"Created an account for {address}: @{account.handle}, {role}."
 
     print_message(_run_in_transaction(work))
@@ -96,6 +99,7 @@ def invite_(
         if await find_claimed_account(session, address) is not None:
             raise _CommandRefused(f"{address} already has an account.")
         token = await create_invitation(session, address, role)
+        await record_action(session, Actor.of_command(), AuditAction.account_invited, detail=role)
         url = f"{settings.public_url or _DEFAULT_URL}/{DEFAULT_LANGUAGE}/sign-up?invitation={token}"
         if settings.smtp_url:
             await enqueue(
@@ -118,9 +122,9 @@ def role(email: EmailArgument, role: Annotated[Role, typer.Argument(help="learne
     """Set the role of an account."""
 
     async def work(session: AsyncSession) -> str:
+        await people.lock_admins(session)
         account = await _find_account(session, email)
-        account.role = role
-        record(SecurityEvent.role_changed, account=account.id, reason=role)
+        await people.set_role(session, Actor.of_command(), account, role)
         return f"{account.email} now has the role {role}."
 
     print_message(_run_in_transaction(work))
@@ -131,10 +135,9 @@ def disable(email: EmailArgument) -> None:
     """Disable an account: sign it out of every browser and block sign-in. Its comments stay."""
 
     async def work(session: AsyncSession) -> str:
+        await people.lock_admins(session)
         account = await _find_account(session, email)
-        account.disabled_at = account.disabled_at or now()
-        await revoke_all_auth_sessions(session, account)
-        record(SecurityEvent.account_disabled, account=account.id)
+        await people.disable_account(session, Actor.of_command(), account)
         return f"{account.email} is disabled."
 
     print_message(_run_in_transaction(work))
@@ -150,6 +153,7 @@ def reset_second_factor(email: EmailArgument) -> None:
         record(SecurityEvent.authenticator_removed, account=account.id, reason="with passkeys, by the operator")
         await session.execute(delete(Passkey).where(Passkey.account_id == account.id))
         await revoke_all_auth_sessions(session, account)
+        await record_action(session, Actor.of_command(), AuditAction.second_factor_reset, account)
         return f"{account.email} has no authenticator app and no passkeys any more."
 
     print_message(_run_in_transaction(work))
@@ -161,8 +165,7 @@ def enable(email: EmailArgument) -> None:
 
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
-        account.disabled_at = None
-        record(SecurityEvent.account_enabled, account=account.id)
+        await people.enable_account(session, Actor.of_command(), account)
         return f"{account.email} is enabled."
 
     print_message(_run_in_transaction(work))

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, text
 
 from app import migrate
 from app.accounts.models import Authenticator, RecoveryCode
+from app.admin.models import AuditEntry
 from app.comments.models import Comment
 from app.db import Database
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
@@ -46,6 +47,11 @@ async def fill_every_table(db: Database) -> None:
         for table, row in (
             (Comment, reply),
             (Authenticator, {"account_id": ADA, "secret": "S", "last_step": 2**62, "created_at": TIME}),
+            (
+                AuditEntry,
+                {"id": "1", "created_at": TIME, "action": "role_changed", "operator": "root", "detail": DIFFICULT}
+                | {"actor_id": None, "account_id": ADA},
+            ),
             (RecoveryCode, {"code_hash": "h", "account_id": ADA}),
             (
                 CodeDraft,
