@@ -27,8 +27,16 @@ _MOST_TRIES = 500
 """Seconds after which the interrupt comes anyway: an ``isinstance`` of the program may never return."""
 
 _tries = 0
-_delayed: object | None = None
+_delayed: _Delayed | None = None
 """The deferred interrupt; ``None`` once its handler runs."""
+
+
+class _Delayed:
+    """An interrupt that was deferred."""
+
+    def __init__(self, signum: int) -> None:
+        self.signum = signum
+        self.thread = threading.get_ident()
 
 
 def defer_during(*functions: Callable[..., Any]) -> None:
@@ -42,14 +50,29 @@ def handle_sigint(signum: int, frame: FrameType | None) -> None:
     _delayed = None
     if _tries < _MOST_TRIES and _is_held_off(frame):
         _tries += 1
-        _delayed = object()
-        threading.Thread(target=_send_again, args=(threading.get_ident(), signum, _delayed), daemon=True).start()
+        _delayed = _Delayed(signum)
+        threading.Thread(target=_send_again, args=(_delayed,), daemon=True).start()
         return
     _tries = 0
     raise KeyboardInterrupt
 
 
-def _send_again(thread: int, signum: int, delayed: object) -> None:
+def raise_deferred() -> None:
+    """Raise the interrupt that was deferred in this thread, if any, now that it does no damage.
+
+    A program that prints all the time is nearly always where interrupts are deferred. Signals that are sent again and
+    again would reach it elsewhere only by chance.
+    """
+    delayed = _delayed
+    if delayed is not None and delayed.thread == threading.get_ident() and _handled_here(delayed.signum):
+        signal.raise_signal(delayed.signum)
+
+
+def _handled_here(signum: int) -> bool:
+    return signal.getsignal(signum) is handle_sigint
+
+
+def _send_again(delayed: _Delayed) -> None:
     """Signal the thread until its handler runs.
 
     Once is not enough: a signal that arrives after Python last looked for one, but before a blocking call has begun, is
@@ -58,9 +81,9 @@ def _send_again(thread: int, signum: int, delayed: object) -> None:
     pause_s = _AGAIN_S
     while True:
         time.sleep(pause_s)
-        if _delayed is not delayed or signal.getsignal(signum) is not handle_sigint:
+        if _delayed is not delayed or not _handled_here(delayed.signum):
             return
-        signal.pthread_kill(thread, signum)
+        signal.pthread_kill(delayed.thread, delayed.signum)
         pause_s = _UNTIL_NOTICED_S
 
 

@@ -8,7 +8,11 @@ import os
 import select
 import sys
 import threading
+import time
 from collections import deque
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from ipykernel.iostream import IOPubThread, OutStream
@@ -24,9 +28,23 @@ from runners.wire.journal import OutputStream
 _PATIENCE_S = 1.0
 _FLUSHES = 64
 """The most flushes that wait to be sent."""
+_TOGETHER_S = 0.005
+"""Text that is flushed sooner than this after the last text waits for the rest of the time, and leaves as one message
+with what is flushed meanwhile: a message costs its sender and its readers far more than the text in it."""
 
 Piece = tuple[dict[str, Any], str]
 """Text, and the header of the request that it belongs to."""
+
+
+@dataclass(slots=True)
+class _Flush:
+    """Text that was flushed and is not sent yet; later flushes join it until another message is scheduled."""
+
+    position: int
+    """Where its text ends in the journal."""
+    pieces: list[Piece]
+    final: bool
+    """Whether half a tag at its end is text."""
 
 
 class WarmStream(OutStream):  # type: ignore[misc]
@@ -36,7 +54,8 @@ class WarmStream(OutStream):  # type: ignore[misc]
     wait for it, so that it arrives in order, before the run ends, and in the right run.
 
     All text is written to the journal first, and each message says how far its text reaches there. ``flush`` can
-    therefore leave the sending to its thread: a program that ends right after it loses nothing.
+    therefore leave the sending to its thread: a program that ends right after it loses nothing. Text of many flushes in
+    a row leaves together, in order with all other messages.
     """
 
     streams: ClassVar[dict[str, OutputStream]] = {}
@@ -53,7 +72,8 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._splitter = lanes.splitter()
         self._at_once = _AtOnce(self.pub_thread)
-        self._flushed: deque[tuple[int, list[Piece], bool]] = deque()
+        self._flushed: deque[_Flush] = deque()
+        self._sent_at = 0.0
         os.register_at_fork(before=self.flush, after_in_child=self._forget)
         self._fid = self.streams[name].read_end
         descriptor = self._original_stdstream_fd = getattr(sys, name).fileno()
@@ -71,23 +91,27 @@ class WarmStream(OutStream):  # type: ignore[misc]
         if self.closed:  # Python flushes once more at exit
             return
         self._drain()
-        self._gather(final=True)
-        self.pub_thread.schedule(self._send_first)
+        self._send_soon(final=True)
         if self.waits or len(self._flushed) > _FLUSHES:
             self._wait()
+        interrupts.raise_deferred()
 
     def finish(self) -> None:
-        """Flush, and wait until everything is sent."""
+        """Flush, and wait until everything is sent. An interrupt comes later: this is no code of the learner."""
         self._flush_pending = False
-        self.flush()
-        if not self.closed:
-            self.pub_thread.schedule(self._send_all)
-            self._wait()
+        if self.closed:
+            return
+        self._drain()
+        self._send_soon(final=True)
+        self.pub_thread.schedule(self._send_all)
+        self._wait()
 
     def write(self, string: str) -> int | None:
         """Write text, after anything that the descriptor received earlier."""
         self._drain()
         self._take(lanes.tag_text(string))
+        if string.endswith("\n"):  # "print" writes the end of its line by itself
+            interrupts.raise_deferred()
         return len(string)
 
     def _take(self, text: str, taken: int = 0) -> None:
@@ -103,9 +127,22 @@ class WarmStream(OutStream):  # type: ignore[misc]
         """Only note that a flush is due: scheduling may block on a queue whose reader waits for the lock."""
         self._unscheduled = True
 
-    def _gather(self, *, final: bool) -> None:
+    def _send_soon(self, *, final: bool) -> None:
+        if not self._joined(final):
+            self.pub_thread.schedule(self._send_first)
+
+    def _joined(self, final: bool) -> bool:
+        """Gather the text for sending; returns whether it leaves with text that waits, because nothing is between."""
         with self._buffer_lock:
-            self._flushed.append((self._journal.end, list(self._flush_buffers()), final))
+            position, pieces = self._journal.end, list(self._flush_buffers())
+            after = self.pub_thread._events
+            if self._flushed and (not after or after[-1] == self._send_first):
+                last = self._flushed[-1]
+                last.position, last.final = position, final
+                last.pieces += pieces
+                return True
+            self._flushed.append(_Flush(position, pieces, final))
+            return False
 
     def _wait(self) -> None:
         if threading.current_thread() is not self.pub_thread.thread:
@@ -115,11 +152,22 @@ class WarmStream(OutStream):  # type: ignore[misc]
             sent.acquire(timeout=self.flush_timeout)
 
     def _send_first(self) -> None:
-        try:
+        self._let_more_join()
+        with self._buffer_lock:
+            if not self._flushed:
+                return
             flushed = self._flushed.popleft()
-        except IndexError:
+        if flushed.pieces:
+            self._sent_at = time.monotonic()
+        self._send_pieces(flushed.position, flushed.pieces, flushed.final)
+
+    def _let_more_join(self) -> None:
+        """In the thread of the sockets, wait a moment if text was sent just now and nothing else is to be sent."""
+        if self.waits or threading.current_thread() is not self.pub_thread.thread:
             return
-        self._send_pieces(*flushed)
+        since_s = time.monotonic() - self._sent_at
+        if since_s < _TOGETHER_S and self._flushed and not self.pub_thread._events:
+            time.sleep(_TOGETHER_S - since_s)
 
     def _send_all(self) -> None:
         """Send everything, including text whose scheduling was interrupted."""
@@ -129,15 +177,14 @@ class WarmStream(OutStream):  # type: ignore[misc]
     def _flush(self) -> None:
         """Flush when the timer fires: after earlier flushes of any stream."""
         self._flush_pending = self._subprocess_flush_pending = False
-        self._gather(final=False)
-        self.pub_thread.schedule(self._send_first)
+        self._send_soon(final=False)
 
     def _send_pieces(self, position: int, pieces: list[Piece], final: bool) -> None:
         """Send each lane's text as a message, up to ``position`` in the journal. Unless ``final``, half a tag waits."""
         split = [
             (parent, lanes.lane(replica), text)
-            for parent, data in pieces
-            for replica, text in self._splitter.feed(data, final)
+            for parent, group in groupby(pieces, key=itemgetter(0))
+            for replica, text in self._splitter.feed("".join(map(itemgetter(1), group)), final)
         ]
         for left, (parent, lane, text) in enumerate(split, 1 - len(split)):
             own: dict[str, Any] = {"lane": lane} if lane else {}
@@ -183,7 +230,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
                 self._taking.notify_all()
 
 
-interrupts.defer_during(WarmStream._drain, WarmStream._take, WarmStream._gather, IOPubThread.schedule)
+interrupts.defer_during(WarmStream._drain, WarmStream._take, WarmStream._send_soon, IOPubThread.schedule)
 
 
 class _AtOnce:

@@ -118,7 +118,7 @@ for _name, _parameters in {
     output.needs(f"ipykernel.iostream:OutStream.{_name}", relies_on=(_parameters,))
 for _name in ("_buffer_lock", "_buffers", "_hooks", "_flush_pending", "_should_watch", "watch_fd_thread"):
     output.needs("ipykernel.iostream:OutStream.__init__", relies_on=(f".{_name}",))
-output.needs("ipykernel.iostream:IOPubThread.schedule", relies_on=("(self, f)",))
+output.needs("ipykernel.iostream:IOPubThread.schedule", relies_on=("(self, f)", "._events"))
 subject.needs(
     "jupyter_client.session:Session.send",
     relies_on=("(self, stream, msg_or_type, content, parent, ident, buffers, track, header, metadata)",),

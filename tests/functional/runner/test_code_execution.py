@@ -86,6 +86,24 @@ async def test_five_thousand_lines_arrive_complete_and_in_order(learner: Session
     assert len(told.events) < 3000
 
 
+async def test_lines_flushed_in_a_row_leave_together(learner: SessionClient) -> None:
+    told = await learner.run(
+        "import sys, time\n"
+        "sender, sent = sys.stdout._at_once, []\n"
+        "really_send = sender.send_multipart\n"
+        "sender.send_multipart = lambda *a, **k: (sent.append(time.monotonic()), really_send(*a, **k))\n"
+        "for i in range(10_000):\n"
+        "    print(i, flush=True)\n"
+        "sys.stdout.finish()\n"
+        "sender.send_multipart = really_send\n"
+        "print(len(sent), sent[-1] - sent[0])"
+    )
+    *lines, last = told.stdout.splitlines()
+    messages, seconds = last.split()
+    assert lines == [str(i) for i in range(10_000)]
+    assert int(messages) < float(seconds) / 0.005 + 10
+
+
 async def test_both_streams_and_displays_arrive_in_the_order_of_their_flushes(learner: SessionClient) -> None:
     told = await learner.run(
         "import sys\n"

@@ -86,6 +86,16 @@ async def test_runs_that_do_not_want_to_end_end(client: RunnerClient) -> None:
     assert dict(zip(learners, outcomes, strict=True)) == dict.fromkeys(STUBBORN, (Outcome.interrupted, "2"))
 
 
+async def test_a_run_that_prints_all_the_time_is_interrupted_and_keeps_its_variables(learner: SessionClient) -> None:
+    flood = "import itertools\nkept = 'here'\nfor i in itertools.count(): print(i, flush=True)"
+    told = await stop(learner, await learner.submit(flood))
+
+    lines = told.stdout.splitlines()
+    assert told.outcome == Outcome.interrupted
+    assert lines[:-1] == [str(i) for i in range(len(lines) - 1)]
+    assert (await learner.run("kept")).result == "'here'"
+
+
 async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(learner: SessionClient) -> None:
     accepted = await learner.submit(STUBBORN["interrupts swallowed"])
     async for event in learner.client.events(accepted.id):

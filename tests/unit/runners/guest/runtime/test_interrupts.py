@@ -78,3 +78,19 @@ def test_an_interrupt_that_a_blocking_call_did_not_notice_comes_again(monkeypatc
     with pytest.raises(KeyboardInterrupt):
         ask()
     assert len(sent) > 1
+
+
+def test_an_interrupt_that_waits_can_be_raised_where_it_does_no_damage() -> None:
+    def ask() -> None:
+        assert isinstance(b"", Interrupted)  # of no class that was asked about before
+        interrupts.raise_deferred()
+        raise AssertionError("it was not raised")
+
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+
+
+def test_without_a_deferred_interrupt_nothing_is_raised() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    interrupts.raise_deferred()
