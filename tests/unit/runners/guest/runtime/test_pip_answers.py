@@ -45,8 +45,6 @@ def test_pip_in_a_shell_command_is_answered(command: str) -> None:
     assert answer_command(command) == f"numpy {NUMPY} is installed."
 
 
-@pytest.mark.parametrize(
-    "command", ["pip install numpy && ls", "pip install $(cat x)", "ls", "echo pip", "pipe x"]
-)
+@pytest.mark.parametrize("command", ["pip install numpy && ls", "pip install $(cat x)", "ls", "echo pip", "pipe x"])
 def test_a_shell_command_that_does_more_than_pip_is_left_alone(command: str) -> None:
     assert answer_command(command) is None
