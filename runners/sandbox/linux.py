@@ -59,6 +59,11 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
+def join_namespace(descriptor: int, flag: int) -> None:
+    """Move to the namespace of a descriptor; ``flag`` is its kind. Of a PID namespace, only later children are part."""
+    _check(_libc.setns(descriptor, flag), "setns")
+
+
 def run_in_child(work: Callable[[], object]) -> int:
     """Do something in a forked process; returns the number of its OSError, 0 if it raised none."""
     child = os.fork()

@@ -29,13 +29,10 @@ def enter_pid_namespace(drop_rights: Callable[[], None]) -> None:
     ``drop_rights`` is called in the two processes that wait for it, which need none.
 
     Raises:
-        OSError: this process may not make the namespace. It is as it was.
+        OSError: this process may not make the namespace, or nothing in it. It is as it was.
     """
-    linux.unshare(linux.CLONE_NEWPID)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)  # before anybody can miss one
-    outside = os.pidfd_open(os.getpid())
-    if first := os.fork():
+    outside, first = _fork_first()
+    if first:
         linux.die_with_parent(signal.SIGTERM)
         drop_rights()
         linux.die_with_parent(signal.SIGTERM)  # a change of user clears it
@@ -54,6 +51,28 @@ def enter_pid_namespace(drop_rights: Callable[[], None]) -> None:
         status = _wait_for(command)
         os._exit(status if status >= 0 else _KILLED_BY - status)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
+
+
+def _fork_first() -> tuple[int, int]:
+    """Fork PID 1 of a new namespace, with the signals that both wait for blocked.
+
+    Returns:
+        A descriptor of the process outside, and what ``fork`` returned.
+    """
+    with contextlib.ExitStack() as undo:
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        undo.callback(os.close, own)
+        outside = os.pidfd_open(os.getpid())
+        undo.callback(os.close, outside)
+        undo.callback(signal.signal, signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_DFL))
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)  # before anybody can miss one
+        undo.callback(signal.pthread_sigmask, signal.SIG_SETMASK, blocked)
+        linux.unshare(linux.CLONE_NEWPID)
+        undo.callback(linux.join_namespace, own, linux.CLONE_NEWPID)
+        first = os.fork()
+        undo.pop_all()
+    os.close(own)
+    return outside, first
 
 
 def _wait_for(child: int) -> int:
