@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import symtable
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from runners.checks.compare import CheckFailed
@@ -20,7 +20,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FROM_TENSORS = frozenset(
     {"graph", "_graph", "op", "_op", "inputs", "_inputs", "consumers", "_consumers", "get_default_graph"}
 )
-"""Attributes that lead from a tensor to its graph: from a replica's share to the whole batch. As variables harmless."""
+"""Attributes that lead from a tensor to its graph: from a replica's share to the whole batch. Harmless as variables, as
+keys of a dictionary, and of what the submission has made outside functions, where there are no shares."""
 _BACK_DOORS = frozenset(
     {
         *("eval", "exec", "globals", "locals", "vars", "setattr", "delattr", "builtins", "__builtins__"),
@@ -28,7 +29,8 @@ _BACK_DOORS = frozenset(
         *_FROM_TENSORS,
         *("f_globals", "f_locals", "currentframe", "_getframe", "get_referrers", "get_objects"),
         *("__closure__", "__code__", "__defaults__", "__dict__", "__getattribute__", "__globals__", "__import__"),
-        *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller"),
+        *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller", "outer_graph"),
+        *("__get__", "fget", "getattr_static", "getmembers", "getmembers_static"),
     }
 )
 """Names with which code can change variables unseen. A hurdle and not a wall: whoever looks long enough finds more."""
@@ -71,7 +73,9 @@ def untouched(work: Work, *given: str) -> None:
     tables = list(_scopes(symtable.symtable(ast.unparse(work.tree), "submission", "exec")))
     read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_read(table, symbol)}
     harmless = {"getattr"} | _FROM_TENSORS - {"get_default_graph"}
-    back_doors = (read - harmless).union(*map(_reached, ast.walk(work.tree))) & _BACK_DOORS
+    own = _own_objects(work.tree, tables[1:])
+    reached = (_reached(node) - _FROM_TENSORS if node in own else _reached(node) for node in ast.walk(work.tree))
+    back_doors = (read - harmless).union(*reached) & _BACK_DOORS
     if back_doors:
         name = min(back_doors)
         magic = name == "get_ipython" and name not in work.source
@@ -101,8 +105,8 @@ def _is_global_bound(table: symtable.SymbolTable, symbol: symtable.Symbol) -> bo
 def _reached(node: ast.AST) -> set[str]:
     """The attributes that a node reads, the names that it imports, and those that it asks for as text."""
     match node:
-        case ast.Attribute(attr=name):
-            return {name}
+        case ast.Attribute(attr=name, ctx=context):
+            return {name} if isinstance(context, ast.Load) else {name} - _FROM_TENSORS
         case ast.MatchClass(kwd_attrs=names):
             return set(names)
         case ast.ImportFrom(module=str(path), names=aliases):
@@ -110,12 +114,39 @@ def _reached(node: ast.AST) -> set[str]:
         case ast.Import(names=aliases):
             return {part for alias in aliases for part in alias.name.split(".")}
         case ast.Subscript(slice=ast.Constant(value=str(name))):
-            return {name}
+            return {name} - _FROM_TENSORS
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
             return {name}
         case ast.Call(func=ast.Name(id="getattr" as name)):
             return {name}
     return set()
+
+
+def _own_objects(tree: ast.AST, inner: Sequence[symtable.SymbolTable]) -> set[ast.AST]:
+    """The reads of an attribute of what a call outside functions returned, where there are no shares: no tensor's.
+
+    A variable counts if only such calls give it a value, and if no scope of ``inner``, those of functions and classes,
+    has a variable of that name or sets it.
+    """
+    outside = set(_outside_functions(tree))
+    inside = {symbol.get_name() for table in inner for symbol in table.get_symbols() if _is_bound_in(symbol)}
+    sources = {name: values for name, values in _sources(tree).items() if name not in inside}
+    made = {name for name, values in sources.items() if all(isinstance(value, ast.Call) for value in values)}
+    reads = {node: node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    variables = {node for node, value in reads.items() if isinstance(value, ast.Name) and value.id in made}
+    return variables | {node for node, value in reads.items() if isinstance(value, ast.Call) and node in outside}
+
+
+def _is_bound_in(symbol: symtable.Symbol) -> bool:
+    return not symbol.is_global() or symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that are evaluated as soon as the submission runs."""
+    for part in ast.iter_child_nodes(node):
+        yield part
+        if not isinstance(part, (*_FUNCTIONS, ast.GeneratorExp)):
+            yield from _outside_functions(part)
 
 
 def _changed(node: ast.AST) -> set[str]:
