@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -25,6 +25,8 @@ _BUSY_STATES = ("40001", "40P01", "53200", "53300", "55P03", "57014")
 """PostgreSQL's conditions: conflicts, out of memory, too many connections, a lock or statement that timed out."""
 _DOWN_CLASSES = ("08", "57", "58")
 """PostgreSQL's error classes: no connection, operator intervention, system errors."""
+_CONNECTION_ERRORS = (OperationalError, InterfaceError, InternalError)
+"""Without a code: the driver lost the connection. The last is asyncpg's when it is lost between two of its steps."""
 _READ_ONLY, _DISK_FULL = "25006", "53100"
 
 _PROBE_INTERVAL_S = 1.0
@@ -169,7 +171,7 @@ def classify_database_error(error: BaseException) -> type[DatabaseUnavailable] |
         return _classify_sqlstate(state)
     if isinstance(error.orig, TimeoutError):
         return DatabaseBusy
-    return DatabaseUnavailable if isinstance(error, OperationalError | InterfaceError) else None
+    return DatabaseUnavailable if isinstance(error, _CONNECTION_ERRORS) else None
 
 
 def log_failure(log: Any, event: str, error: BaseException, **facts: object) -> None:

@@ -1,19 +1,31 @@
-"""Server-sent events: encoding, and a response that sends pings and ends with its client or with the server."""
+"""Server-sent events: encoding, and a response that sends pings and ends with its client or with the server.
+
+A stream also ends when the database fails: the browser then comes back, and is answered with 503 until that works.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import StreamingResponse
+
+from app.database_health import classify_database_error, log_failure
 
 PING_INTERVAL_S = 15.0
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _PING = b": ping\n\n"
+_RETRY_MS = (2_000, 8_000)
+"""When the browsers whose streams a failure has ended come back: not all at once."""
+
+_log = structlog.get_logger("sse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,14 @@ async def _encoded_events(
                 if not done:
                     yield _PING
                     continue
-                batch = coming.result()
+                try:
+                    batch = coming.result()
+                except SQLAlchemyError as e:
+                    if classify_database_error(e) is None:
+                        raise
+                    log_failure(_log, "a stream ended", e)
+                    yield f"retry: {random.randint(*_RETRY_MS)}\n\n".encode()  # noqa: S311 - nobody gains by guessing it
+                    return
                 if batch is None:
                     return
                 yield b"".join(frame.encode() for frame in batch)

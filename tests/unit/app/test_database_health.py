@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 from sqlalchemy import inspect, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app import database_health
@@ -40,6 +40,7 @@ def of_postgresql(state: str) -> DBAPIError:
         (PoolTimeout(), DatabaseBusy),
         (OperationalError("SELECT", {}, TimeoutError()), DatabaseBusy),
         (OperationalError("SELECT", {}, ConnectionResetError()), DatabaseUnavailable),
+        (InternalError("ROLLBACK", {}, Exception("another operation is in progress")), DatabaseUnavailable),
         (IntegrityError("INSERT", {}, sqlite3.IntegrityError()), None),
         (ValueError(), None),
     ],

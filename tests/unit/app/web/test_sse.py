@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 
+import pytest
+from sqlalchemy.exc import IntegrityError, OperationalError
+
 from app.web.sse import ServerSentEvent, event_stream
 
 
@@ -55,3 +58,28 @@ async def test_leaving_a_stream_ends_what_feeds_it() -> None:
     await asyncio.wait_for(waiting.wait(), 10)
     follow.cancel()
     await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_a_database_failure_ends_streams_and_browsers_come_back_at_other_times() -> None:
+    async def frames() -> AsyncIterator[list[ServerSentEvent]]:
+        yield [ServerSentEvent("a", "1")]
+        raise OperationalError("SELECT 1", None, OSError("the server closed the connection"))
+
+    retries: set[int] = set()
+    for _ in range(20):
+        body = event_stream(frames(), nullcontext(asyncio.Event())).body_iterator
+        chunks = [bytes(chunk).decode() async for chunk in body if not isinstance(chunk, str)]
+        assert chunks[0] == "event: a\ndata: 1\n\n"
+        retries.update(int(chunk.removeprefix("retry: ")) for chunk in chunks[1:])
+
+    assert len(retries) > 1
+    assert 2_000 <= min(retries) <= max(retries) <= 8_000
+
+
+async def test_an_error_of_our_own_is_not_hidden_in_a_stream() -> None:
+    async def frames() -> AsyncIterator[list[ServerSentEvent]]:
+        raise IntegrityError("INSERT", None, ValueError("a constraint"))
+        yield []
+
+    with pytest.raises(IntegrityError):
+        await anext(aiter(event_stream(frames(), nullcontext(asyncio.Event())).body_iterator))
