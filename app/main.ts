@@ -17,6 +17,7 @@ import {
   setUpScrollers,
   setUpTheme,
 } from "./web/frontend/page";
+import { setUpPolling } from "./web/frontend/polling";
 import { setUpVisitorRequests } from "./web/frontend/visitor-requests";
 
 // If a fragment fails, the page keeps its content: the session card polls by itself.
@@ -24,6 +25,7 @@ Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 
 setUpAccountStorage(); // before anything reads the storage
 setUpVisitorRequests();
+setUpPolling();
 setUpTheme();
 setUpLanguages();
 setUpOutline();

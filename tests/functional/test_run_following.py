@@ -169,7 +169,7 @@ async def test_a_run_waits_for_a_supervisor_that_is_down_when_the_process_starts
         assert (await _until_finished(after, run["id"])).outcome == "ok"
 
 
-async def test_runs_of_a_live_process_are_left_alone_and_adopted_when_it_ends(
+async def test_runs_of_a_live_process_are_left_alone_and_adopted_when_that_ends(
     settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     one, other = create_app(settings), create_app(settings)

@@ -5,6 +5,7 @@
  */
 
 import { announce } from "../../web/frontend/announce";
+import { Backoff } from "../../web/frontend/backoff";
 
 const NAME = "lockstep:bell";
 const FIRST_WAIT_MS = 5_000;
@@ -49,14 +50,15 @@ function begin(): void {
 /** Waits until no other tab holds the stream, then holds it as long as this page is open. */
 async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void> {
   await navigator.locks.request(NAME, { signal }, async () => {
-    for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+    const backoff = new Backoff(FIRST_WAIT_MS, LONGEST_WAIT_MS);
+    while (!signal.aborted) {
       const end = await listen(signal, (unread) => {
-        wait = FIRST_WAIT_MS;
+        backoff.reset();
         others.postMessage(unread);
         hear(unread);
       });
       if (end === "over") return;
-      await pause(wait, signal);
+      await pause(backoff.next(), signal);
     }
   });
 }

@@ -5,6 +5,7 @@
  * laptop sleeps, a proxy gives up, a number is missing), it waits briefly and continues from there.
  */
 
+import { Backoff } from "../../web/frontend/backoff";
 import { ResponseError, responseError, send } from "./api";
 import type { Run, RunEvent, Waiting } from "./protocol";
 import { SseParser } from "./sse";
@@ -20,13 +21,13 @@ export interface Watcher {
 }
 
 const FIRST_WAIT_MS = 250;
-const LONGEST_WAIT_MS = 5_000;
+const LONGEST_WAIT_MS = 10_000;
 /** The server sends a comment every 15 s, so a stream that is silent for longer than this is dead. */
 const SILENCE_MS = 40_000;
 
 /** Resolves when the run has finished. Rejects with ResponseError if the server does not know the run. */
 export async function followRun(run: Run, transcript: Transcript, watcher: Watcher): Promise<void> {
-  let wait = FIRST_WAIT_MS;
+  const backoff = new Backoff(FIRST_WAIT_MS, LONGEST_WAIT_MS);
   for (;;) {
     const before = transcript.lastSeq;
     try {
@@ -36,9 +37,9 @@ export async function followRun(run: Run, transcript: Transcript, watcher: Watch
         throw error;
     }
     if (transcript.finished) return;
-    wait = transcript.lastSeq > before ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
+    if (transcript.lastSeq > before) backoff.reset();
     watcher.reconnecting(true);
-    await pause(wait);
+    await pause(backoff.next());
   }
 }
 

@@ -1,13 +1,18 @@
 /** Retries while the server is unavailable. */
 
+import { Backoff } from "../../web/frontend/backoff";
 import { NetworkError, ResponseError } from "./api";
 
-const WAITS_MS = [500, 1_000, 2_000, 4_000];
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
 const HAND_IN_WAIT_MS = 2_000;
+/** A learner looks at a hand-in, so its waits grow little. */
+const HAND_IN_GROWTH = 3;
 
 /** The result of `attempt`, retried until the server responds; null if it responds with an error. */
 export async function retryUntilAnswered<T>(attempt: () => Promise<T>): Promise<T | null> {
-  for (let i = 0; ; i++) {
+  const backoff = new Backoff(FIRST_WAIT_MS, LONGEST_WAIT_MS);
+  for (;;) {
     try {
       return await attempt();
     } catch (error) {
@@ -16,7 +21,7 @@ export async function retryUntilAnswered<T>(attempt: () => Promise<T>): Promise<
         if (error instanceof ResponseError) return null;
         throw error;
       }
-      await new Promise((resolve) => window.setTimeout(resolve, WAITS_MS[Math.min(i, WAITS_MS.length - 1)]));
+      await new Promise((resolve) => window.setTimeout(resolve, backoff.next()));
     }
   }
 }
@@ -28,6 +33,7 @@ export async function retryUntilAccepted<T>(
   givenUp: AbortSignal,
   waitMs = HAND_IN_WAIT_MS,
 ): Promise<T | null> {
+  const backoff = new Backoff(waitMs, HAND_IN_GROWTH * waitMs);
   while (!givenUp.aborted) {
     try {
       return await attempt();
@@ -36,7 +42,7 @@ export async function retryUntilAccepted<T>(
       if (!(error instanceof NetworkError || (error instanceof ResponseError && error.status === 503))) throw error;
       away(error);
     }
-    await pause(waitMs, givenUp);
+    await pause(backoff.next(), givenUp);
   }
   return null;
 }
