@@ -100,7 +100,7 @@ async def email_link_page(request: Request, lang: str, token: str, db: DatabaseD
         async with db.session() as session:
             link, account = await find_link(session, token)
     except InvalidEmailLink as e:
-        return _invalid_link_page(request, e)
+        return await _invalid_link_page(request, e)
     if link.purpose == LinkPurpose.change:
         await _require_link_owner(request, account)
     return _link_page(request, link, account)
@@ -120,7 +120,7 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
             case LinkPurpose.change:
                 return await _change(request, link, account)
     except InvalidEmailLink as e:
-        return _invalid_link_page(request, e)
+        return await _invalid_link_page(request, e)
     except TooManyAttempts as e:
         return _link_page(request, link, account, e)
 
@@ -234,6 +234,8 @@ def _link_page(
     return account_page(request, _PAGES[LinkPurpose(link.purpose)], failure, **facts)
 
 
-def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
+async def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
+    """Whoever is signed in has probably used the link already, and needs neither a new one nor the form to sign in."""
     record(SecurityEvent.email_link_refused, reason=error.code)
-    return account_page(request, "accounts/invalid_link.html", error)
+    owner = (await get_principal(request)).account
+    return account_page(request, "accounts/invalid_link.html", error, owner=owner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -59,13 +60,17 @@ async def show_moderation_queue(
     account: RequiredInstructor,
     catalog: CatalogDep,
     db: DatabaseDep,
-    kind: ModerationQueue = ModerationQueue.held,
+    kind: ModerationQueue | None = None,
     before: BeforeCursor = None,
 ) -> Response:
+    """Without a kind, the first queue in which something waits."""
     async with db.session() as session:
+        waiting = await queries.count_waiting(session)
+        kind = kind or next((each for each, count in waiting.items() if count), ModerationQueue.held)
         listed = await queries.list_moderation_queue(session, kind, before)
         views = await comment_views(session, Viewer.of(account), listed.comments)
-    facts = {"kind": kind, "kinds": list(ModerationQueue), "views": views, "before": listed.before}
+    facts: dict[str, Any] = {"kind": kind, "kinds": list(ModerationQueue), "views": views, "before": listed.before}
+    facts |= {"waiting": waiting, "max_waiting": queries.MAX_WAITING_COUNT}
     return render_page_or_fragment(
         request, "comments/_queue.html", "comments/moderation.html", titles=_lesson_titles(catalog, views), **facts
     )

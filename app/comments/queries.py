@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from sqlalchemy import ColumnElement, CompoundSelect, Select, TextClause, bindparam, select, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, Select, TextClause, bindparam, func, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
@@ -36,6 +36,8 @@ MAX_PAGE_BYTES = 256 * 1024
 """Of comment HTML per page. The rest goes to the next page; each page shows at least one comment."""
 _MAX_RECENT_COMMENTS = 200
 """Recent comments whose authors are suggested."""
+MAX_WAITING_COUNT = 100
+"""More waiting comments are not counted."""
 _REPLIES_BEFORE_TARGET = 5
 """Replies shown before the one that a link points to."""
 
@@ -44,6 +46,13 @@ class ModerationQueue(StrEnum):
     held = "held"
     reported = "reported"
     newest = "newest"
+
+
+_QUEUE_CONDITIONS: Mapping[ModerationQueue, ColumnElement[bool] | TextClause] = {
+    ModerationQueue.held: HELD,
+    ModerationQueue.reported: REPORTED,
+    ModerationQueue.newest: Comment.state != CommentState.deleted,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +143,17 @@ async def get_thread(
 
 async def list_moderation_queue(session: AsyncSession, kind: ModerationQueue, before: str | None = None) -> CommentPage:
     """A page of the moderation queue, newest first."""
-    conditions: dict[ModerationQueue, ColumnElement[bool] | TextClause] = {
-        ModerationQueue.held: HELD,
-        ModerationQueue.reported: REPORTED,
-        ModerationQueue.newest: Comment.state != CommentState.deleted,
-    }
-    return await _load_page(
-        session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS_PER_PAGE
-    )
+    listed = select(Comment).where(_QUEUE_CONDITIONS[kind]).order_by(Comment.id.desc())
+    return await _load_page(session, listed, before, THREADS_PER_PAGE)
+
+
+async def count_waiting(session: AsyncSession) -> dict[ModerationQueue, int]:
+    """How many comments wait for an instructor, by queue, at most ``MAX_WAITING_COUNT``."""
+    counts = {}
+    for kind in (ModerationQueue.held, ModerationQueue.reported):
+        waiting = select(Comment.id).where(_QUEUE_CONDITIONS[kind]).limit(MAX_WAITING_COUNT).subquery()
+        counts[kind] = await session.scalar(select(func.count()).select_from(waiting)) or 0
+    return counts
 
 
 async def list_comments_by_author(

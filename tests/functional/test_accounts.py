@@ -306,6 +306,23 @@ async def test_a_link_that_no_longer_works_says_so_and_offers_another(
             assert answer.status_code in (404, 410)
             assert sentence in answer.text
             assert 'href="/en/password-reset"' in answer.text
+            assert '<a class="button" href="/en/sign-in">Sign in</a>' in answer.text
+
+
+async def test_whoever_is_signed_in_is_not_offered_to_sign_in_by_a_used_link(
+    client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    link = await mailed(mailbox, ADA["email"])
+    assert (await client.post(link, data={"password": PASSWORD})).status_code == 303
+
+    again = await client.get(link)
+
+    assert again.status_code == 410
+    assert "You are signed in as Ada Byron" in again.text
+    content = again.text.partition("<main")[2].partition("</main>")[0]
+    assert "Sign in" not in content
+    assert 'href="/en/"' in content
 
 
 async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_nothing(

@@ -25,6 +25,22 @@ async def test_a_report_reaches_the_instructors(room: Classroom) -> None:
     assert "An &lt;ad&gt;" not in (await room.stranger.get(f"/en/comments/{root}")).text
 
 
+async def test_the_queue_opens_where_something_waits_and_counts_it(room: Classroom) -> None:
+    empty = (await room.teacher.get("/en/moderation")).text
+    assert re.search(r'kind=held" aria-current="page">Held</a>', empty)
+    root = await post_comment(room.ada, "Buy my book")
+    await room.bob.post(f"/en/comments/{root}/report", data={"text": "An ad"}, headers=HTMX)
+
+    opened = (await room.teacher.get("/en/moderation")).text
+    chosen = (await room.teacher.get("/en/moderation?kind=held")).text
+
+    assert re.search(r'kind=reported" aria-current="page">Reported <b>1</b></a>', opened)
+    assert "Buy my book" in opened
+    assert re.search(r'kind=held" aria-current="page">Held</a>', chosen)
+    assert "Buy my book" not in chosen
+    assert "Reported <b>1</b>" in chosen
+
+
 async def test_instructors_hide_show_pin_and_answer(room: Classroom) -> None:
     root = await post_comment(room.ada, "A question")
     reply = await post_comment(room.bob, "The answer", thread=root)
