@@ -207,6 +207,11 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: VisitorFactor
     await page.keyboard.type(f"Hello @{account.handle[:-1]}")
     option = page.get_by_role("option", name=account.handle)
     await expect(option).to_be_visible()
+    box = await field.bounding_box()
+    assert box is not None
+    await page.set_viewport_size({"width": 1280, "height": int(box["y"] + box["height"]) + 20})  # no room below
+    await page.keyboard.press("Backspace")
+    await expect(option).to_be_in_viewport(ratio=1)
     await page.keyboard.press("Enter")
     await expect(field).to_have_value(f"Hello @{account.handle} ")
     await page.keyboard.type(unique("you"))

@@ -135,6 +135,16 @@ async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: 
         await page.get_by_role("button", name="Outline").click()
 
         await expect(link).to_be_visible()
+        close = page.get_by_role("button", name="Close")
+        await page.locator("#outline li").last.scroll_into_view_if_needed()
+        await page.locator("#outline").evaluate("outline => (outline.scrollTop = 999)")
+        await expect(close).to_be_in_viewport(ratio=1)
+        above, lessons = await close.bounding_box(), await page.locator(".outline-inner").bounding_box()
+        assert above is not None
+        assert lessons is not None
+        assert above["y"] + above["height"] <= lessons["y"], "Close lies over no lesson"
+        await close.click()
+        await expect(link).to_be_hidden()
 
 
 async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: VisitorFactory) -> None:

@@ -39,6 +39,10 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Visito
     await expect(card).to_be_visible()
     assert await card.evaluate("card => getComputedStyle(card).animationName") == "none", "motion is not wanted here"
     await expect(page.locator(".awards")).to_have_attribute("aria-live", "polite")
+    awards, panel = await page.locator(".awards").bounding_box(), await page.locator("#session").bounding_box()
+    assert awards is not None
+    assert panel is not None
+    assert awards["x"] + awards["width"] < panel["x"], "they cover none of the panel's buttons"
     await expect(header).to_contain_text(FIRST_RUN)
 
     await page.reload()

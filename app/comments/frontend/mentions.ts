@@ -1,4 +1,4 @@
-/** Suggests people to mention after an @: a short list below the field. Arrows select, Enter inserts, Escape closes. */
+/** Suggests people to mention after an @: a short list below the field, or above it. Arrows select, Enter inserts, Escape closes. */
 
 import { make } from "../../web/frontend/element";
 import { language } from "../../web/frontend/strings";
@@ -10,6 +10,8 @@ interface Person {
 
 const BEGUN = /(?:^|[^\w@/.-])@([a-z0-9-]{0,38})$/i;
 const PATIENCE_MS = 150;
+/** Between the field and the list (px). */
+const GAP = 2;
 
 export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement): void {
   const list = make<HTMLUListElement>("ul.suggestions", { role: "listbox", id: `${field.id}-people`, hidden: true });
@@ -37,6 +39,14 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
     field.focus();
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
+  /** Below the field or, if there is no room in the window, above it. */
+  const place = (): void => {
+    const { top, bottom } = field.getBoundingClientRect();
+    const height = window.visualViewport?.height ?? window.innerHeight;
+    const above = bottom + GAP + list.offsetHeight > height && top > list.offsetHeight + GAP;
+    const y = above ? -list.offsetHeight - GAP : field.offsetHeight + GAP;
+    list.style.top = `${field.offsetTop + y}px`;
+  };
   const show = (people: Person[]): void => {
     if (!people.length) {
       close();
@@ -59,8 +69,8 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
         return item;
       }),
     );
-    list.style.top = `${field.offsetTop + field.offsetHeight + 2}px`;
     list.hidden = false;
+    place();
     field.setAttribute("aria-controls", list.id);
     mark();
   };
