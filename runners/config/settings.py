@@ -108,6 +108,9 @@ class Limits(BaseModel):
     """The largest file."""
     open_files: Annotated[int, Bounds(256, 65_536, "files")] = 1024
     """Open files of one process."""
+    sockets: Annotated[int, Bounds(64, 65_536, "sockets")] = 512
+    """TCP, UDP and netlink sockets of a session, with connections that nobody has accepted. Part of what waits in them
+    is in nobody's memory. A cluster of eight workers has about 60."""
     output_mb: Annotated[float, Bounds(0.01, 1024, "MiB")] = 8.0
     """Output of one run, text and display data. In JSON each object and list counts 256 bytes, and each value 32
     bytes more."""

@@ -35,6 +35,8 @@ _SYSCTLS = (
     # The kernel counts these for the outside user as well, which sessions share if the supervisor is not root.
     ("user/max_inotify_instances", "16"),
     ("user/max_inotify_watches", "8192"),
+    # No cgroup counts what waits in connections that nobody has accepted, nor copies of sent packets with timestamps.
+    ("net/ipv4/tcp_rmem", "4096 131072 1048576"),
 )
 _PROC_HIDDEN = (
     *("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list"),

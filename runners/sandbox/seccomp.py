@@ -223,11 +223,23 @@ _TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
 _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
 _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
+_SOL_IP, _SOL_UDP, _SOL_IPV6, _SOL_UDPLITE = 0, 17, 41, 136
+_SO_RCVBUF = 8
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
 _F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW = 6, 7, 37, 38
 _DONE_NOTHING = 0
 _SCHED_OTHER, _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 0, 1
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
+_MCAST_JOIN = (42, 43, 46, 48)  # JOIN_GROUP, BLOCK_SOURCE, JOIN_SOURCE_GROUP, MSFILTER
+_UNCOUNTED_OPTIONS = (
+    *((_SOL_SOCKET, option) for option in (37, 60, 61, 65)),  # TIMESTAMPING, ZEROCOPY, TXTIME, TIMESTAMPING_NEW
+    *((_SOL_TCP, option) for option in (14, 32, 38)),  # MD5SIG, MD5SIG_EXT, AO_ADD_KEY
+    *((level, option) for level in (_SOL_UDP, _SOL_UDPLITE) for option in (1, 100)),  # CORK, ENCAP
+    *((_SOL_IP, option) for option in (35, 37, 39, 41, *_MCAST_JOIN)),  # ADD_MEMBERSHIP, BLOCK_SOURCE, …, MSFILTER
+    *((_SOL_IPV6, option) for option in (20, 27, 32, *_MCAST_JOIN)),  # ADD_MEMBERSHIP, JOIN_ANYCAST, FLOWLABEL_MGR
+)
+"""Options by which a socket keeps memory of the kernel's that no cgroup counts, such as 128 KiB of keys, or what it
+has sent. ``usage.py`` limits the number of sockets; this keeps what each of them can hold small."""
 
 DENY_RULES: tuple[DenyRule, ...] = (
     # new namespaces
@@ -244,6 +256,14 @@ DENY_RULES: tuple[DenyRule, ...] = (
     # programs for the kernel's own machine, and protocols above TCP
     *(DenyRule(errno.EPERM, "setsockopt", (MaskedEqual(1, _SOL_SOCKET), MaskedEqual(2, n))) for n in _SO_ATTACH),
     DenyRule(errno.EPERM, "setsockopt", (MaskedEqual(1, _SOL_TCP), MaskedEqual(2, _TCP_ULP))),
+    # what a socket would keep beside its data: keys, sent packets and their timestamps, multicast groups
+    *(
+        DenyRule(errno.ENOPROTOOPT, "setsockopt", (MaskedEqual(1, level), MaskedEqual(2, option)))
+        for level, option in _UNCOUNTED_OPTIONS
+    ),
+    # The size of the queue for received data is also that of the queue for timestamps of what was sent, which a message
+    # may ask for by itself. Programs may give up if they cannot set it.
+    DenyRule(_DONE_NOTHING, "setsockopt", (MaskedEqual(1, _SOL_SOCKET), MaskedEqual(2, _SO_RCVBUF))),
     # huge pages, which belong to the whole machine and count in nobody's memory
     DenyRule(errno.ENOMEM, "mmap", (MaskedEqual(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
     DenyRule(errno.ENOMEM, "memfd_create", (MaskedEqual(1, _MFD_HUGETLB, _MFD_HUGETLB),)),

@@ -5,6 +5,10 @@ one, it polls /proc, which is slower and less exact, but always possible: the CP
 its private and shared memory and page tables, and the files in its folders. It needs no answer from inside. A sandbox
 that exceeds its memory, or that cannot be read twice in a row, is ended through its pidfd. Each run gets the full CPU
 time; so does the time between two runs.
+
+With or without one, it counts sockets. Some of what waits in them is in nobody's memory: answers of netlink, copies of
+sent packets with the time, half of a datagram, all data of connections that nobody has accepted. The number of sockets
+limits all of that.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -27,11 +32,16 @@ log = structlog.get_logger()
 
 _IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
 """How often it polls without a cgroup; between runs, it polls all sessions of a node together, at the cost of one."""
-_SOONEST_S, _LATEST_S = 0.25, 300.0
-"""The shortest and longest time between two checks with a cgroup."""
+_SOONEST_S, _LATEST_IN_A_RUN_S, _LATEST_S = 0.25, 0.5, 1.0
+"""The shortest and longest time between two checks with a cgroup. A program can fill a gigabyte of sockets a second."""
 _TABLE_HOLDS_S = 0.1
 _MOST_MISSED = 2
 """Consecutive failures to read the usage of a sandbox that nothing else limits, before it is ended."""
+_OPEN = re.compile(r"^sockets: used (\d+)", re.MULTILINE)
+_IN_USE = re.compile(r"^(?:TCP|UDP)6?: inuse (\d+)", re.MULTILINE)
+_MOST_READ = 1 << 20
+"""Characters of a list of Unix sockets: more than 10,000 of them. Reading on would take too much of the supervisor's
+time; the others count as if they were no Unix sockets."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -138,6 +148,28 @@ def _sum_of(file: str, names: tuple[str, ...]) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
 
 
+def has_too_many_sockets(pid: int, most: int, proc: Path = Path("/proc")) -> bool:
+    """Whether the network namespace of a process has more than ``most`` TCP, UDP and netlink sockets.
+
+    Some belong to no process, such as connections that nobody has accepted, and closed ones are in no table any more.
+    Unix sockets do not count: what waits in them is in their session's memory. Cheap to read, by everybody.
+    """
+    network = proc / str(pid) / "net"
+    told = "".join(_start_of(network / name) for name in ("sockstat", "sockstat6"))
+    in_tables = sum(map(int, _IN_USE.findall(told)))
+    open_ones = sum(map(int, _OPEN.findall(told)))
+    if in_tables <= most and open_ones > most:
+        open_ones -= _start_of(network / "unix").count("\n")
+    return max(in_tables, open_ones) > most
+
+
+def _start_of(file: Path) -> str:
+    """The beginning of a file; empty if there is none, or its process is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), file.open() as opened:
+        return opened.read(_MOST_READ)
+    return ""
+
+
 class UsageWatcher:
     """An async context manager that watches a sandbox.
 
@@ -158,6 +190,7 @@ class UsageWatcher:
         self._cores = limits.cpu_cores if self._counts_cpu else float(os.cpu_count() or 1)
         self._in_a_run = False
         self._cpu_s = 0.0
+        self._too_many_sockets = False
         self._counter = CpuCounter()
         self._cpu_s_before: float | None = None
         self._new_turn = asyncio.Event()
@@ -217,8 +250,12 @@ class UsageWatcher:
                     await self._new_turn.wait()
 
     async def _look(self) -> int | None:
-        """Read the CPU time; returns memory in bytes, or None if a cgroup limits it. Nothing is asked of the inside."""
+        """Read the CPU time and whether there are too many sockets. Nothing is asked of the inside.
+
+        Returns memory in bytes, or None if a cgroup limits it.
+        """
         counted = self._sandbox.group.facts().cpu_s
+        self._too_many_sockets = has_too_many_sockets(self._sandbox.pid, self._limits.sockets)
         if counted is not None:
             self._cpu_s = counted
         if counted is not None and self._counts_memory:
@@ -255,15 +292,18 @@ class UsageWatcher:
             self.met = "cpu"
         elif memory is not None and memory > self._limits.memory_mb * MiB:
             self.met = "memory"
+        elif self._too_many_sockets:
+            self.met = "sockets"
         if self.met:
             self.exceeded.set()
-        if self.met == "memory":  # no time for PID 1 to do it: everything inside competes with it
+        if self.met in ("memory", "sockets"):  # no time for PID 1 to do it: everything inside competes with it
             self._sandbox.end_at_once()
 
     def _pause_s(self) -> float:
         if self._counts_cpu and self._counts_memory:
             left_s = self._limits.cpu_s - (self._cpu_s - (self._cpu_s_before or 0.0))
-            return min(max(left_s / self._cores, _SOONEST_S), _LATEST_S)
+            latest_s = _LATEST_IN_A_RUN_S if self._in_a_run else _LATEST_S
+            return min(max(left_s / self._cores, _SOONEST_S), latest_s)
         if self._in_a_run:
             return _IN_A_RUN_S
         return _BETWEEN_RUNS_S - time.monotonic() % _BETWEEN_RUNS_S

@@ -273,6 +273,8 @@ async def _watch_memory(lease: _Lease, limits: Limits) -> None:
         async with UsageWatcher(lease.sandbox, limits) as usage:
             usage.begin_run()
             await usage.exceeded.wait()
+            if usage.met == "sockets":
+                log.warning("kernel ended: its sandbox exceeded its limit of sockets", sockets=limits.sockets)
             if usage.met == "memory":
                 log.warning("kernel ended: its sandbox exceeded its memory limit", megabytes=limits.memory_mb)
                 with contextlib.suppress(SandboxGone):

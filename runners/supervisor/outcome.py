@@ -25,6 +25,7 @@ OUTCOME_BY_LIMIT: dict[LimitName, Outcome] = {
     "inodes": Outcome.disk,
     "file_size": Outcome.disk,
     "open_files": Outcome.files,
+    "sockets": Outcome.files,
     "output": Outcome.output,
     "output_rate": Outcome.output,
     "events": Outcome.output,
@@ -163,7 +164,7 @@ def reached_limit(name: LimitName, limits: Limits, run_s: float) -> ReachedLimit
             return ReachedLimit(name=name, value=limits.cpu_s, unit="s")
         case "output_rate":
             return ReachedLimit(name=name, value=limits.output_mb_per_s * MiB, unit="bytes/s")
-        case "processes" | "inodes" | "open_files" | "events":
+        case "processes" | "inodes" | "open_files" | "sockets" | "events":
             return ReachedLimit(name=name, value=getattr(limits, name), unit="count")
         case "memory" | "disk" | "output" | "display":
             return ReachedLimit(name=name, value=getattr(limits, f"{name}_mb") * MiB, unit="bytes")

@@ -395,6 +395,7 @@ LimitName = Literal[
     "inodes",
     "file_size",
     "open_files",
+    "sockets",
     "output",
     "output_rate",
     "events",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runners.wire.protocol import ReachedLimit
 from tests.factories.real_supervisor import SessionClient
 
 BURSTS = {
@@ -17,6 +18,11 @@ BURSTS = {
         "display({'image/png': base64.b64encode(os.urandom(2_500_000)).decode()}, raw=True)"
     ),
     "900 open files": "kept = [open('/dev/null') for _ in range(900)]",
+    "400 sockets": (
+        "import socket\nserver = socket.create_server(('127.0.0.1', 0))\nkept = []\n"
+        "for _ in range(200): kept += [socket.create_connection(server.getsockname()), server.accept()]\n"
+        "kept += [socket.socketpair() for _ in range(250)]"
+    ),
     "400 threads": (
         "import threading\ngo = threading.Event()\n"
         "kept = [threading.Thread(target=go.wait) for _ in range(400)]\n"
@@ -33,3 +39,33 @@ async def test_a_burst_below_the_limit_is_no_alarm(learner: SessionClient, code:
     told = await learner.run(code)
     assert (told.outcome, told.finished.limit) == ("ok", None), told.events[-2:]
     assert not [e for e in told.events if e.kind == "notice"]
+
+
+UNCOUNTED = {
+    "answers of netlink that nobody reads": """
+import socket, struct
+for number in range(700):
+    one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); kept.append(one)
+    one.send(struct.pack('IHHII', 1016, 0x7FF0, 1, 1, 0) + bytes(1000))
+""",
+    "sent packets with the time, in sockets of no table": """
+import ctypes, socket, struct
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); receiver.bind(('127.0.0.1', 0))
+for number in range(700):
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); kept.append(one)
+    one.sendmsg([bytes(1000)], [(socket.SOL_SOCKET, 37, struct.pack('I', 2))], 0, receiver.getsockname())
+    ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16)
+""",
+    "connections that nobody accepts": """
+import socket
+server = socket.create_server(('127.0.0.1', 0), backlog=1000)
+for number in range(700): socket.create_connection(server.getsockname()).close()
+""",
+}
+
+
+@pytest.mark.parametrize("code", UNCOUNTED.values(), ids=UNCOUNTED)
+async def test_sockets_whose_content_is_in_nobodys_memory_are_limited(learner: SessionClient, code: str) -> None:
+    told = await learner.run(f"kept = []{code}import time; time.sleep(50)")
+    assert told.finished.limit == ReachedLimit(name="sockets", value=512, unit="count"), told.text
+    assert told.outcome == "files"

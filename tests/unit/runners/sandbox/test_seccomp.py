@@ -97,6 +97,13 @@ def test_x32_calls_kill() -> None:
 
 
 FORK, THREAD = 0x01200011, 0x003D0F00
+UNCOUNTED_OPTIONS = [
+    *((socket.SOL_SOCKET, option) for option in (37, 60, 61, 65)),
+    *((socket.IPPROTO_TCP, option) for option in (14, 32, 38)),
+    *((level, option) for level in (socket.IPPROTO_UDP, 136) for option in (1, 100)),
+    *((socket.IPPROTO_IP, option) for option in (35, 37, 39, 41, 42, 43, 46, 48)),
+    *((socket.IPPROTO_IPV6, option) for option in (20, 27, 32, 42, 43, 46, 48)),
+]
 TIOCSTI, TCGETS, TIOCSETD = 0x5412, 0x5401, 0x5423
 S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
 
@@ -132,6 +139,9 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("setsockopt", (3, ABOVE | socket.SOL_SOCKET, ABOVE | 50), errno.EPERM),
         ("setsockopt", (3, 6, 31), errno.EPERM),
         ("setsockopt", (3, 6, 1), 0),
+        ("setsockopt", (3, socket.SOL_SOCKET, socket.SO_SNDBUF), 0),
+        *(("setsockopt", (3, *option), errno.ENOPROTOOPT) for option in UNCOUNTED_OPTIONS),
+        ("setsockopt", (3, ABOVE | socket.IPPROTO_TCP, ABOVE | 14), errno.ENOPROTOOPT),
         ("prctl", (15,), 0),
         ("prctl", (4, 1), 0),
         ("prctl", (4, 0), errno.ENOSYS),
@@ -192,6 +202,15 @@ def test_a_lock_of_a_range_of_bytes_succeeds_and_never_reaches_the_kernel(on: st
     audit, arch = ARCHITECTURES[on]
     number = pyseccomp.resolve_syscall(arch, "fcntl")
     verdicts = [evaluate_filter(program, audit, number, 3, command, 0x7FFF00000000) for program in compile_filters(on)]
+    assert verdicts == [ERRNO | 0, ALLOW]
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+@pytest.mark.parametrize("option", [(1, 8), (ABOVE | 1, ABOVE | 8)])
+def test_a_receive_queue_keeps_its_size_and_asking_for_another_succeeds(on: str, option: tuple[int, int]) -> None:
+    audit, arch = ARCHITECTURES[on]
+    number = pyseccomp.resolve_syscall(arch, "setsockopt")
+    verdicts = [evaluate_filter(program, audit, number, 3, *option) for program in compile_filters(on)]
     assert verdicts == [ERRNO | 0, ALLOW]
 
 

@@ -17,7 +17,7 @@ from runners.config.settings import Limits
 from runners.sandbox import usage
 from runners.sandbox.cgroups import CgroupStats, NullCgroup
 from runners.sandbox.handle import Sandbox
-from runners.sandbox.usage import CpuCounter, ProcessEntry, UsageWatcher
+from runners.sandbox.usage import CpuCounter, ProcessEntry, UsageWatcher, has_too_many_sockets
 
 
 class Mistaken(NullCgroup):
@@ -77,6 +77,50 @@ async def test_a_sandbox_without_limits_that_cannot_be_read_twice_is_ended(sandb
             await asyncio.wait_for(sandbox.gone.wait(), 10)
     assert usage.met is None
     assert [entry["event"] for entry in logs] == ["sandbox ended: its use of memory is unknown"]
+
+
+OF_NO_PROCESS = "sockets: used 9\nTCP: inuse 301 orphan 0 tw 0 alloc 1 mem 1\nUDP: inuse 100 mem 2\n"
+CLOSED = "sockets: used 411\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 1\nUDP: inuse 0 mem 2\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "sixth", "unix", "most", "too_many"),
+    [
+        (OF_NO_PROCESS, "TCP6: inuse 0\nUDP6: inuse 0\n", 5, 401, False),
+        (OF_NO_PROCESS, "TCP6: inuse 1\nUDP6: inuse 0\n", 5, 401, True),
+        (OF_NO_PROCESS, "TCP6: inuse 0\nUDP6: inuse 1\n", 5, 401, True),
+        (CLOSED, None, 10, 401, False),
+        (CLOSED, None, 9, 401, True),
+        (CLOSED, None, 10_000, 401, False),
+        (None, None, 0, 0, False),
+    ],
+)
+def test_closed_sockets_and_those_of_no_process_count_and_unix_sockets_do_not(
+    tmp_path: Path, told: str | None, sixth: str | None, unix: int, most: int, too_many: bool
+) -> None:
+    network = tmp_path / "7/net"
+    network.mkdir(parents=True)
+    for name, text in (("sockstat", told), ("sockstat6", sixth), ("unix", "one\n" * unix)):
+        if text is not None:
+            (network / name).write_text(text)
+    assert has_too_many_sockets(7, most, tmp_path) is too_many
+
+
+def test_a_long_list_of_unix_sockets_is_read_only_so_far(tmp_path: Path) -> None:
+    network = tmp_path / "7/net"
+    network.mkdir(parents=True)
+    (network / "sockstat").write_text("sockets: used 20000\n")
+    (network / "unix").write_text(f"{'x' * 99}\n" * 20_000)
+    assert has_too_many_sockets(7, 512, tmp_path)
+
+
+def test_the_sockets_of_a_process_are_read() -> None:
+    kept = [socket.socketpair() for _ in range(20)]
+    assert not has_too_many_sockets(os.getpid(), 1_000_000)
+    listening = [socket.create_server(("127.0.0.1", 0)) for _ in range(20)]
+    assert has_too_many_sockets(os.getpid(), 19)
+    for one in (*listening, *(end for pair in kept for end in pair)):
+        one.close()
 
 
 def test_cpu_time_of_children_counts_whether_or_not_somebody_waited_for_them() -> None:

@@ -166,6 +166,7 @@ def test_every_limit_of_a_run_has_an_outcome_of_its_kind_a_value_and_a_unit() ->
         "inodes": (32768, "count"),
         "file_size": (32 * MiB, "bytes"),
         "open_files": (1024, "count"),
+        "sockets": (512, "count"),
         "output": (MiB / 2, "bytes"),
         "output_rate": (MiB / 4, "bytes/s"),
         "events": (20000, "count"),
