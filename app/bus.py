@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,9 +27,13 @@ class Subscription:
 
     def __init__(self) -> None:
         self._notified = asyncio.Event()
+        self.notified_at = 0.0
+        """When it was first notified since the last wait, by the monotonic clock."""
 
     def notify(self) -> None:
         """Wake the subscriber, now or at its next wait."""
+        if not self._notified.is_set():
+            self.notified_at = time.monotonic()
         self._notified.set()
 
     async def wait(self, at_most_s: float) -> bool:

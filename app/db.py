@@ -173,6 +173,13 @@ class Database:
         url = self.engine.url
         return Path(url.database) if self.engine.dialect.name == "sqlite" and url.database else None
 
+    async def size_bytes(self) -> int:
+        """How much disk space the database takes."""
+        if (file := self.file()) is not None:
+            return sum(part.stat().st_size for part in (file, file.with_name(f"{file.name}-wal")) if part.exists())
+        async with self.session() as session:
+            return int(await session.scalar(select(func.pg_database_size(func.current_database()))) or 0)
+
     async def close(self) -> None:
         """Close all connections and wait for SQLite's threads, so that none of them uses a closed event loop."""
         await self.engine.dispose()

@@ -34,6 +34,7 @@ from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG, DRAFT_POLICY
 from app.lessons.feature import FEATURE as LESSONS
 from app.mail.feature import FEATURE as MAIL
+from app.monitoring.feature import FEATURE as MONITORING
 from app.notifications.feature import FEATURE as NOTIFICATIONS
 from app.notifications.views import DESCRIBERS
 from app.observability import RequestLogMiddleware, configure_logging
@@ -53,9 +54,11 @@ from app.web.csrf import SameOriginOnly
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS
 from app.web.error_handlers import ErrorHandlers, handle_framework_error
 from app.web.feature import FEATURE as WEB
+from app.web.http_metrics import HttpMetrics
 from app.web.http_protocol import STALL_TIMEOUT_KEY
 from app.web.http_semantics import HttpSemantics
 from app.web.languages import LanguageMiddleware
+from app.web.matched_route import RouteNoter
 from app.web.page_cache import MAX_CACHED_PAGES, PageCache, PageCacheMiddleware
 from app.web.part_cache import part_cache_bytes
 from app.web.rendering import PAGE_SHELL, NavItem, PageShell
@@ -78,6 +81,7 @@ FEATURES = (
     ADMIN,
     WEB,
     HEALTH,
+    MONITORING,
 )
 """Routes are tried in this order, so the most requested come first. Tasks start in this order and stop in reverse."""
 
@@ -160,6 +164,8 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
         names = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
         probes = [path for feature in FEATURES for path in feature.health_check_paths]
         stack.insert(5, Middleware(TrustedHosts, names=names, by_address=probes))
+    if settings.metrics_address:
+        stack = [Middleware(HttpMetrics), *stack, Middleware(RouteNoter)]
     return stack
 
 

@@ -15,6 +15,8 @@ from enum import StrEnum
 
 import structlog
 
+from app.metrics import SECURITY_EVENTS
+
 _log = structlog.get_logger("security")
 
 
@@ -87,4 +89,5 @@ def record(event: SecurityEvent, *, account: str | None = None, reason: str = ""
     caller = _caller.get() or _Caller(None)
     entry = {"account": account or caller.account, "network": caller.network, "reason": reason}
     write = _log.info if event in _ROUTINE else _log.warning
+    SECURITY_EVENTS.labels(event.value).inc()
     write(event.value, log="security", **{name: value for name, value in entry.items() if value})

@@ -116,6 +116,9 @@ class Settings(BaseSettings):
     """Lines for people, or JSON for programs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages to log."""
+    metrics_address: str = ""
+    """The address and port on which Prometheus can read ``/metrics``, such as ``127.0.0.1:9464``. Whoever can connect
+    to it can read the metrics. If empty, there are none."""
     max_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one learner may have waiting or running."""
     stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
@@ -199,6 +202,13 @@ class Settings(BaseSettings):
         if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
+
+    @field_validator("metrics_address")
+    @classmethod
+    def _address_and_port(cls, address: str) -> str:
+        if address and split_address(address) is None:
+            raise ValueError("it must be an address and a port, such as 127.0.0.1:9464")
+        return address
 
     @field_validator("smtp_url")
     @classmethod
@@ -305,6 +315,11 @@ class Settings(BaseSettings):
         return Path(tempfile.gettempdir()) / f"lockstep-socket-{os.getuid()}-{mark}" / "supervisor.sock"
 
     @property
+    def metrics_listener(self) -> tuple[str, int] | None:
+        """The address and the port of the metrics; None if they are off."""
+        return split_address(self.metrics_address)
+
+    @property
     def secure(self) -> bool:
         """Whether learners use HTTPS."""
         return self.public_url.startswith("https://")
@@ -315,6 +330,18 @@ def project_folder(name: str) -> Path:
     package = Path(__file__).parent
     bundled = package / "bundled" / name
     return bundled if bundled.is_dir() else package.parent / name
+
+
+def split_address(address: str) -> tuple[str, int] | None:
+    """The IP address and the port of ``127.0.0.1:9464`` or ``[::1]:9464``; None for anything else. Pure."""
+    host, _, port = address.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host if ":" not in host else ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    digits = port.isascii() and port.isdigit() and len(port) <= 5
+    return (host, int(port)) if digits and 0 < int(port) < 65_536 else None
 
 
 def is_public_url(public_url: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Le
+from prometheus_client.metrics_core import Metric
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -23,6 +24,8 @@ from app.lessons.analysis import ROLES
 from app.lessons.directives import DIRECTIVE_SPECS, DirectiveSpec
 from app.lessons.front_matter import FrontMatter
 from app.lessons.model import CellTag
+from app.metrics import REGISTRY
+from app.monitoring.site_metrics import SiteState, site_metrics
 from app.secret_files import SECRET_SETTINGS
 from app.settings import IdentityProviderSettings, Settings
 from runners.config.settings import Bounds, Limits, RunnerSettings
@@ -205,6 +208,21 @@ def _definitions(meanings: Mapping[str, str]) -> str:
     return "\n\n".join(f"`{name}`\n: {markdown(about)}" for name, about in meanings.items())
 
 
+# --- metrics ----------------------------------------------------------------------------------------------------
+
+
+def metrics() -> str:
+    """Every metric with its type and its meaning."""
+    families = [*REGISTRY.collect(), *site_metrics(SiteState())]
+    rows = [f"| `{exposed_name(family)}` | {family.type} | {family.documentation} |" for family in families]
+    return "\n".join(["| metric | type | what it is |", "|---|---|---|", *sorted(rows)])
+
+
+def exposed_name(family: Metric) -> str:
+    """The name of a metric as Prometheus stores it."""
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "web settings": lambda: settings(Settings),
     "provider settings": lambda: settings(IdentityProviderSettings, f"{PREFIX}OIDC__NAME__"),
@@ -215,5 +233,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "directives": directives,
     "tags": tags,
     "roles": roles,
+    "metrics": metrics,
 }
 """What a page may ask for."""

@@ -23,6 +23,7 @@ from app.cli.local_runner import LocalRunner, make_private_directory
 from app.cli.setup_link import print_setup_link
 from app.cli.shell_settings import invalid_settings
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
+from app.monitoring.metrics_server import listen
 from app.settings import Settings, is_public_url
 from app.version import described_version
 from app.web.assets import docs_built
@@ -64,6 +65,7 @@ def serve(
     except OSError as e:
         fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
+    _check_metrics_address(settings)
     address = settings.public_url or _url(host, listener.getsockname()[1])
     banner = f"Lockstep {described_version()} is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
@@ -196,6 +198,19 @@ def _listen(host: str, port: int) -> socket.socket:
         fail(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with {option}.")
     listener.set_inheritable(True)
     return listener
+
+
+def _check_metrics_address(settings: Settings) -> None:
+    """Report at once that the web processes cannot listen on the address of the metrics."""
+    if settings.metrics_listener is None:
+        return
+    try:
+        listen(*settings.metrics_listener, shared=False).close()
+    except OSError as e:
+        fail(
+            f"Cannot serve metrics on {settings.metrics_address}: {e.strerror or e}. "
+            "Choose another address with LOCKSTEP_METRICS_ADDRESS."
+        )
 
 
 def _url(host: str, port: int) -> str:

@@ -13,8 +13,10 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -28,6 +30,7 @@ from app.cli.db import upgrade_database
 from app.cli.log_filter import copy_to_terminal
 from app.cli.setup_link import print_setup_link
 from app.cli.web_user import web_user_environment
+from app.monitoring.counted import SHARED_FOLDER
 from app.observability import LOGS_ON_TERMINAL
 from app.settings import Settings
 from app.web.http_protocol import LimitedHttpProtocol
@@ -62,12 +65,24 @@ def serve_web(listener: socket.socket, workers: int) -> int:
         http=LimitedHttpProtocol,
     )
     if workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
+        with _shared_metrics():
+            Multiprocess(config, sockets=[listener]).run()
         return 0
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+@contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """Let the web processes that start inside the block add up their metrics, if there are any."""
+    if not read_settings().metrics_address:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="lockstep-metrics-") as folder:
+        os.environ.setdefault(SHARED_FOLDER, folder)
+        yield
 
 
 def is_local(listener: socket.socket) -> bool:

@@ -6,10 +6,12 @@ A worker claims each email first (compare and swap of its state), so that no two
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy import CursorResult, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.bus import publish_on_commit
@@ -71,6 +73,22 @@ async def claim(db: Database) -> OutboxEmail | None:
         if cast(CursorResult[Any], taken).rowcount == 0:
             return None
         return await session.get(OutboxEmail, waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxState:
+    """How many emails there are in each state, and since when the oldest one waits, if any does."""
+
+    count: Mapping[str, int]
+    oldest_waiting: datetime | None
+
+
+async def read_state(db: Database) -> OutboxState:
+    states = select(OutboxEmail.state, func.count(), func.min(OutboxEmail.created_at)).group_by(OutboxEmail.state)
+    async with db.session() as session:
+        found = {state: (count, oldest) for state, count, oldest in await session.execute(states)}
+    oldest = found.get(EmailState.waiting, (0, None))[1]
+    return OutboxState({state: count for state, (count, _) in found.items()}, oldest)
 
 
 async def delete_sent(db: Database, mail: OutboxEmail) -> None:

@@ -18,6 +18,7 @@ from app.bus import publish_on_commit
 from app.db import Database, now
 from app.runs.awards import RunAwards
 from app.runs.models import EVENT_ROW_BYTES, Run, RunEvent, RunState
+from app.runs.run_metrics import count_stored
 from runners.wire.protocol import EVENT_ADAPTER, Event, FinishedEvent, Outcome, ReachedLimit, StartedEvent
 
 READ_BATCH_SIZE = 500
@@ -99,6 +100,7 @@ async def append_events(
         end = events[-1]
         if awards is not None and isinstance(end, FinishedEvent):
             await awards.for_end(session, run_id, end)
+    count_stored(events)
     return AppendResult(end.seq, size)
 
 

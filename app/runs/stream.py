@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
 from app.bus import Bus
 from app.db import Database
 from app.errors import TooManyRequests
+from app.metrics import EVENT_LAG_SECONDS
 from app.runs import event_log
 from app.runs.follower_pool import FollowerPool
 from app.runs.models import Run
@@ -75,11 +77,15 @@ class RunStreams:
         wait_s = _QUEUE_DISPLAY_DELAY_S
         patient = True
         ended = False
+        since: float | None = None
         with self._bus.subscribe(event_log.run_topic(run_id)) as events:
             while not self._bus.closed:
                 lines = await event_log.read_stored_events(self._db, run_id, after)
                 if lines:
                     after, wait_s = lines[-1].seq, _FALLBACK_POLL_S
+                    if since is not None:
+                        EVENT_LAG_SECONDS.observe(time.monotonic() - since)
+                        since = None
                     yield [ServerSentEvent(line.kind, line.payload, line.seq) for line in lines]
                     if lines[-1].kind == "finished":
                         return
@@ -98,7 +104,10 @@ class RunStreams:
                         told = at
                         yield [ServerSentEvent("state", json.dumps(asdict(at)))]
                     wait_s = _FALLBACK_POLL_S if at.state == "running" else _POSITION_POLL_S
-                await events.wait(wait_s)
+                looked_at = time.monotonic()
+                notified = await events.wait(wait_s)
+                # Events that came without notice may have been stored just after the last look.
+                since = events.notified_at if notified else looked_at
                 patient = False
 
     async def _place(self, run_id: str) -> QueuePosition | None:

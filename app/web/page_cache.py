@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.web.matched_route import note_route
 
 MAX_CACHED_PAGES = 512
 _HTML = "text/html; charset=utf-8"
@@ -24,6 +27,8 @@ class CachedPage:
     body: bytes
     zipped: bytes
     etag: str
+    route: BaseRoute | None = None
+    """The route that rendered it."""
 
     def answer(self, asked: Headers) -> Response:
         """The page, compressed if the browser accepts that, or 304 if the browser has it already."""
@@ -53,12 +58,12 @@ class PageCache:
         self._pages.move_to_end(path)
         return kept
 
-    def put(self, path: str, render: Callable[[], str]) -> CachedPage:
-        """Render a page and cache it."""
+    def put(self, path: str, render: Callable[[], str], route: BaseRoute | None = None) -> CachedPage:
+        """Render a page of a route and cache it."""
         edition = self._edition()  # before rendering: if it changes meanwhile, the page must count as outdated
         body = render().encode()
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        kept = self._pages[path] = CachedPage(edition, body, gzip.compress(body, 6, mtime=0), etag)
+        kept = self._pages[path] = CachedPage(edition, body, gzip.compress(body, 6, mtime=0), etag, route)
         self._pages.move_to_end(path)
         if len(self._pages) > self._most:
             self._pages.popitem(last=False)
@@ -78,4 +83,5 @@ class PageCacheMiddleware:
         if kept is None or self._passed_on(asked := Headers(scope=scope)):
             await self._app(scope, receive, send)
         else:
+            note_route(scope, kept.route)
             await kept.answer(asked)(scope, receive, send)

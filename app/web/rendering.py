@@ -138,7 +138,9 @@ def render_cached_page(request: Request, template: str, context: Callable[[], Ma
     cache = PAGE_SHELL.get(request.app).cache
     path = request.scope["path"]
     kept = cache.find(path) or cache.put(
-        path, lambda: _render_template(request, template, {**_layout_context(request, "", indexable=True), **context()})
+        path,
+        lambda: _render_template(request, template, {**_layout_context(request, "", indexable=True), **context()}),
+        request.scope.get("route"),
     )
     return kept.answer(request.headers)
 

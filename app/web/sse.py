@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import StreamingResponse
 
 from app.database_health import classify_database_error, log_failure
+from app.metrics import OPEN_STREAMS
 
 PING_INTERVAL_S = 15.0
 
@@ -81,7 +82,7 @@ async def _encoded_events(
     frames: AsyncIterator[list[ServerSentEvent]], until: AbstractContextManager[asyncio.Event], ping_s: float
 ) -> AsyncIterator[bytes]:
     coming = asyncio.ensure_future(anext(frames, None))
-    with until as ended:
+    with until as ended, OPEN_STREAMS.track_inprogress():
         ending = asyncio.ensure_future(ended.wait())
         try:
             while True:

@@ -45,6 +45,7 @@ from runners.wire.protocol import (
     KerasVersion,
     LibraryPatches,
     LimitName,
+    Outcome,
     OwnedSession,
     OwnedSessions,
     ReachedLimit,
@@ -108,6 +109,7 @@ class Node:
         """The queue in order of arrival; ``_in_turn`` has the order in which it is served."""
         self._recent_runs_s: deque[float] = deque(maxlen=_REMEMBERED_RUNS)
         self._dropped = 0
+        self._memory_kills = 0
         self._runs: dict[str, RunLog] = {}
         self._held_bytes = 0
         """The bytes held for all runs."""
@@ -163,6 +165,10 @@ class Node:
             max_sessions=self._settings.max_sessions,
             queued=len(self._queue),
             warm_kernels=len(self._pool),
+            longest_wait_s=max(
+                (time.monotonic() - s.waiting[0].accepted for s in self._queue if s.waiting), default=0.0
+            ),
+            memory_kills=self._memory_kills,
             dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
             safeguards=[*zygote.safeguards, self._seats.safeguard(self._settings.sessions_per_learner)]
             if zygote.safeguards
@@ -429,7 +435,7 @@ class Node:
             raise RequestDeclined(
                 429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session)
             )
-        run = RunLog(request, self._settings.limits, self._hold)
+        run = RunLog(request, self._settings.limits, self._hold, self._note_outcome)
         self._runs[request.id] = run
         ahead = session.submit(run)
         self._evict()
@@ -437,6 +443,9 @@ class Node:
 
     def _hold(self, size: int) -> None:
         self._held_bytes += size
+
+    def _note_outcome(self, outcome: Outcome) -> None:
+        self._memory_kills += outcome == Outcome.memory
 
     def run(self, name: str) -> RunLog:
         """Find a run. Raises UnknownSessionOrRun."""

@@ -60,8 +60,9 @@ class RunLog:
         request: RunRequest,
         limits: Limits,
         on_hold: Callable[[int], None] = lambda _: None,
+        on_end: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
-        """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``."""
+        """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``, ``on_end`` once."""
         self.request = request
         self.accepted = time.monotonic()
         self.started: float | None = None
@@ -80,6 +81,7 @@ class RunLog:
         self.sent = 0
         """How many pieces of events have been sent."""
         self._on_hold = on_hold
+        self._on_end = on_end
         self._code_bytes = _code_bytes(request)
         self._hold(self._code_bytes)
         self._lines: deque[bytes] = deque()
@@ -179,6 +181,7 @@ class RunLog:
         fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
+        self._on_end(outcome)
         self._hold(-self._code_bytes)  # it will not run again
         self.request = self.request.model_copy(update={"code": "", "judgement": None})
 

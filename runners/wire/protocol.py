@@ -369,6 +369,10 @@ class Health(WireModel):
     max_sessions: int = 0
     queued: int = 0
     warm_kernels: int = 0
+    longest_wait_s: float = 0.0
+    """How long the run that waits longest for a session has waited."""
+    memory_kills: int = 0
+    """Runs that were ended for the memory they took since the supervisor started."""
     dropped_messages: int = 0
     """Invalid messages from kernels since the supervisor started."""
     safeguards: list[Safeguard] = []

@@ -23,6 +23,12 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
         ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MAX_SOCKET_PATH_BYTES, "at most 100 bytes"),
         ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
+        ("LOCKSTEP_METRICS_ADDRESS", "9464", "it must be an address and a port, such as 127.0.0.1:9464"),
+        ("LOCKSTEP_METRICS_ADDRESS", "localhost:9464", "it must be an address and a port, such as 127.0.0.1:9464"),
+        ("LOCKSTEP_METRICS_ADDRESS", "127.0.0.1:0", "it must be an address and a port, such as 127.0.0.1:9464"),
+        ("LOCKSTEP_METRICS_ADDRESS", "127.0.0.1:65536", "it must be an address and a port, such as 127.0.0.1:9464"),
+        ("LOCKSTEP_METRICS_ADDRESS", "::1:9464", "it must be an address and a port, such as 127.0.0.1:9464"),
+        ("LOCKSTEP_METRICS_ADDRESS", "[::1]:x", "it must be an address and a port, such as 127.0.0.1:9464"),
         ("LOCKSTEP_MAX_UNFINISHED_RUNS", "0", "it must be a whole number from 1 to 10,000"),
         ("LOCKSTEP_MAX_UNFINISHED_RUNS", "many", "it must be a whole number from 1 to 10,000"),
         ("LOCKSTEP_MAX_UNFINISHED_RUNS", "1.5", "it must be a whole number from 1 to 10,000"),
@@ -240,3 +246,11 @@ def test_other_sites_need_the_public_address_and_json_that_is_json(monkeypatch: 
     monkeypatch.setenv("LOCKSTEP_OIDC", "{")
     with pytest.raises(InvalidSettings, match="must be a JSON object"):
         Settings.read()
+
+
+@pytest.mark.parametrize(
+    ("address", "listener"),
+    [("", None), ("127.0.0.1:9464", ("127.0.0.1", 9464)), ("0.0.0.0:1", ("0.0.0.0", 1)), ("[::1]:9464", ("::1", 9464))],
+)
+def test_the_address_of_the_metrics_is_an_ip_address_and_a_port(address: str, listener: tuple[str, int] | None) -> None:
+    assert Settings(metrics_address=address).metrics_listener == listener

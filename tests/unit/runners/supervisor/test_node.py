@@ -22,7 +22,7 @@ from runners.supervisor import node as module
 from runners.supervisor import routes
 from runners.supervisor.node import Node
 from runners.supervisor.routes import create_app
-from runners.wire.protocol import ClusterMember, KerasVersion, RunRequest, SessionSpec, SessionState
+from runners.wire.protocol import ClusterMember, KerasVersion, Outcome, RunRequest, SessionSpec, SessionState
 
 SPEC = SessionSpec(owner="o", topology="cpu", keras=3)
 
@@ -31,13 +31,21 @@ class Zygote:
     """A zygote that is ready."""
 
     refuses = ""
+    trouble = None
+    ready = True
+    safeguards = ()
 
 
 class Slow:
     """A pool that gives no kernel, and releases the requester when told to."""
 
+    trouble = None
+
     def __init__(self) -> None:
         self.may_let_go = asyncio.Event()
+
+    def __len__(self) -> int:
+        return 0
 
     async def take(self, topology: str, keras: KerasVersion) -> Kernel:
         """Wait."""
@@ -68,6 +76,20 @@ async def node(tmp_path: Path, pool: Slow, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "KernelPool", lambda *_: pool)
     monkeypatch.setattr(Node, "_zygote", lambda *_: Zygote())
     return Node(RunnerSettings(data_dir=tmp_path, max_sessions=1))
+
+
+async def test_its_health_counts_memory_kills_and_says_how_long_runs_wait(node: Node, pool: Slow) -> None:
+    for name in ("first", "second"):
+        node.submit(RunRequest(id=name, session=name, spec=SPEC.model_copy(update={"owner": name}), code="1"))
+    waiting = node.health()
+    node.run("second").finish(Outcome.memory)
+    node.run("second").finish(Outcome.memory)  # idempotent
+    pool.may_let_go.set()
+
+    assert waiting.queued == 1
+    assert 0 < waiting.longest_wait_s < 60
+    assert waiting.memory_kills == 0
+    assert node.health().memory_kills == 1
 
 
 async def test_a_session_keeps_its_place_until_it_is_gone_though_another_has_its_name(node: Node, pool: Slow) -> None:
