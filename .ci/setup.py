@@ -324,7 +324,7 @@ def update_package_lists() -> None:
     run("system", ["apt-get", "update", "-q"], lambda _: "updating the package lists")
 
 
-PROGRAMS = ("caddy", "nginx")
+PROGRAMS = ("caddy", "nginx", "prometheus")
 """What only tests start, and only by itself: installing these packages would start a service."""
 
 

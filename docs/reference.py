@@ -11,9 +11,11 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
+import yaml
 from annotated_types import Ge, Le
 from prometheus_client.metrics_core import Metric
 from pydantic import BaseModel
@@ -31,6 +33,7 @@ from app.settings import IdentityProviderSettings, Settings
 from runners.config.settings import Bounds, Limits, RunnerSettings
 
 PREFIX = "LOCKSTEP_"
+_ALERTS = Path(__file__).parent / "operate" / "prometheus" / "alerts.yml"
 _UNITS = {"s": "seconds", "mb": "MiB", "gb": "GiB", "bytes": "bytes", "days": "days"}
 _COUNTED = ("connections", "runs", "comments", "visitors")
 _MARKER = re.compile(r"^<!-- generated: ([a-z ]+) -->$", re.MULTILINE)
@@ -218,6 +221,17 @@ def metrics() -> str:
     return "\n".join(["| metric | type | what it is |", "|---|---|---|", *sorted(rows)])
 
 
+def alerts() -> str:
+    """Every alert, what it means, and what to do."""
+    rules = [rule for group in yaml.safe_load(_ALERTS.read_text())["groups"] for rule in group["rules"]]
+    rows = [
+        f"| `{rule['alert']}` | {rule['labels']['severity']} | {rule['annotations']['summary']} "
+        f"| {rule['annotations']['description']} |"
+        for rule in rules
+    ]
+    return "\n".join(["| alert | severity | what has happened | what to do |", "|---|---|---|---|", *rows])
+
+
 def exposed_name(family: Metric) -> str:
     """The name of a metric as Prometheus stores it."""
     return f"{family.name}_total" if family.type == "counter" else family.name
@@ -234,5 +248,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "tags": tags,
     "roles": roles,
     "metrics": metrics,
+    "alerts": alerts,
 }
 """What a page may ask for."""
