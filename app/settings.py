@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from app.database_url import database_url_error, has_default_password
 from app.secret_files import read_secret_files
 
 MAX_SOCKET_PATH_BYTES = 100
 """The kernel's limit for the path of a Unix socket is 107 bytes."""
 
-_DRIVERS = ("sqlite+aiosqlite://", "postgresql+asyncpg://")
 _PREFIX = "LOCKSTEP_"
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
@@ -184,8 +184,8 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _async_driver(cls, url: str) -> str:
-        if url and not url.startswith(_DRIVERS):
-            raise ValueError(f"it must start with {' or '.join(_DRIVERS)}")
+        if url and (error := database_url_error(url)):
+            raise ValueError(error)
         return url
 
     @field_validator("database_listen_url")
@@ -354,12 +354,24 @@ def is_public_url(public_url: str) -> bool:
 
 
 def _missing_companions(values: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence about each setting that needs another one. Pure."""
+    """A sentence about each setting that needs another one, or a different one. Pure."""
     # Links in emails, and the address that providers redirect to, must not depend on a request's Host header.
     if values.get("smtp_url") and not (values.get("mail_from") and values.get("public_url")):
         yield "LOCKSTEP_SMTP_URL requires LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL."
     if values.get("oidc") and not values.get("public_url"):
         yield "LOCKSTEP_OIDC__… requires LOCKSTEP_PUBLIC_URL."
+    if has_default_password(values.get("database_url", "")) and _has_public_name(values.get("public_url", "")):
+        yield (
+            "The database has its default password, which everyone knows. Change it before the site gets a "
+            "LOCKSTEP_PUBLIC_URL: docs/operate/upgrade.md says how."
+        )
+
+
+def _has_public_name(public_url: str) -> bool:
+    try:
+        return is_public_url(public_url)
+    except ValueError:  # another sentence says so
+        return False
 
 
 def _fields_of(variables: Mapping[str, str]) -> dict[str, str]:

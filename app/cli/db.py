@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, NoReturn, TypeVar
@@ -19,6 +20,7 @@ from app.cli.console import USAGE_ERROR, ending_at_sigterm, fail, print_message,
 from app.cli.row_progress import RowProgress
 from app.cli.web_user import leave_root
 from app.database_health import driver_message
+from app.database_url import database_url_error
 from app.db import Database
 from app.settings import Settings
 
@@ -96,9 +98,19 @@ def copy(
             rows = asyncio.run(copy_database(there, here, progress))
     except DATABASE_ERRORS as e:
         fail(describe_error(e))
-    shown = make_url(here).render_as_string(hide_password=True)
     print_message(
-        f"Copied {sum(rows.values()):,} rows of {len(rows)} tables. To use the copy, set LOCKSTEP_DATABASE_URL={shown}"
+        f"Copied {sum(rows.values()):,} rows of {len(rows)} tables. To use the copy, set:\n{_database_setting(here)}"
+    )
+
+
+def _database_setting(url: str) -> str:
+    """A line for a shell or an environment file, without the password: a reminder of that follows."""
+    parts = make_url(url)
+    line = f"LOCKSTEP_DATABASE_URL={shlex.quote(parts.set(password=None).render_as_string())}"
+    return (
+        f"{line}\nPut its password into PGPASSWORD, or after a colon behind {parts.username}."
+        if parts.password
+        else line
     )
 
 
@@ -107,7 +119,10 @@ def _database_url(text: str) -> str:
     kind, _, rest = text.partition("://")
     if kind not in _URL_FORMS or not rest:
         fail("A database URL looks like sqlite:////path or postgresql://user@host/name.", USAGE_ERROR)
-    return f"{_URL_FORMS[kind]}://{rest}"
+    url = f"{_URL_FORMS[kind]}://{rest}"
+    if error := database_url_error(url):
+        fail(f"The URL of the {kind} database cannot be used: {error}.", USAGE_ERROR)
+    return url
 
 
 async def _plan_downgrade(db: Database, revision: str | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import typer
 import yaml
 
 from app.cli.main import app
+from app.secret_files import SECRET_SETTINGS
 from app.settings import Settings
 from runners.config.settings import Limits, RunnerSettings
 from runners.supervisor.capacity import AvailableResources, session_capacity
@@ -75,7 +76,7 @@ def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> N
     assert folders["runner"] & folders["web"] == {"socket"}
     assert folders["runner"] & folders["db"] == set()
     of_the_host = {v for volumes in folders.values() for v in volumes if v.startswith((".", "/", "~"))}
-    assert of_the_host == {"./docker/Caddyfile"}
+    assert of_the_host == {"./docker/Caddyfile", "./docker/database-password.sh"}
     assert "./docker/Caddyfile:/etc/caddy/Caddyfile:ro" in services()["caddy"]["volumes"]
 
 
@@ -123,7 +124,7 @@ def test_what_compose_tells_the_web_container_are_settings_and_their_defaults() 
     told = {name: value for name, value in services()["web"]["environment"].items() if name.startswith("LOCKSTEP_")}
     fields = {f"LOCKSTEP_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
 
-    assert told.keys() <= fields.keys()
+    assert told.keys() <= fields.keys() | {f"LOCKSTEP_{name.upper()}_FILE" for name in SECRET_SETTINGS}
     for name, value in told.items():
         if untouched := re.fullmatch(rf"\$\{{{name}:-(.*)\}}", str(value)):
             assert untouched[1] == str(fields[name])
@@ -144,6 +145,22 @@ def test_the_database_is_reached_from_the_web_image_only() -> None:
     inside = [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])]
     assert inside == ["web", "backup", "db"]
     assert whole["services"]["backup"]["image"] == whole["services"]["web"]["image"]
+
+
+def test_no_secret_is_in_the_environment_of_a_container_that_stays() -> None:
+    found = services()
+    url, password = "/run/database-password/url", "/run/database-password/password"
+    for name in ("web", "backup"):
+        assert found[name]["environment"]["LOCKSTEP_DATABASE_URL_FILE"] == url
+        assert "database-password:/run/database-password:ro" in found[name]["volumes"]
+    assert found["db"]["environment"]["POSTGRES_PASSWORD_FILE"] == password
+    assert not [name for name, service in found.items() if "POSTGRES_PASSWORD" in service.get("environment", {})]
+    holders = {name for name, service in found.items() if "LOCKSTEP_DB_PASSWORD" in service.get("environment", {})}
+    assert holders == {"database-password"}, "which ends at once"
+    maker = found["database-password"]
+    assert (maker["network_mode"], maker["read_only"], maker["cap_drop"]) == ("none", True, ["ALL"])
+    assert maker["image"] == found["db"]["image"]
+    assert found["db"]["depends_on"]["database-password"] == {"condition": "service_completed_successfully"}
 
 
 def test_backups_are_made_with_the_rights_of_the_web_container_and_no_network() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ async def test_a_database_moves_from_sqlite_to_postgresql_and_back(
         copied = await lockstep("db", "copy", *plain, data_dir=tmp_path / "elsewhere")
         assert copied.status == 0, copied.err
         assert copied.err.startswith(f"Copied {sum(map(len, expected.values())):,} rows of {len(TABLES)} tables.")
+        printed = next(line for line in copied.err.splitlines() if line.startswith("LOCKSTEP_DATABASE_URL="))
+        assert await rows_of(shlex.split(printed)[0].partition("=")[2]) == expected
         assert await rows_of(target) == expected
     again = await lockstep("db", "copy", sqlite, postgresql, data_dir=tmp_path / "elsewhere")
     assert again.status == 1
@@ -54,6 +57,12 @@ async def test_a_text_that_postgresql_cannot_hold_is_named_and_nothing_is_copied
         ("lockstep.db", "sqlite:////x", "A database URL looks like"),
         ("mysql://x", "sqlite:////x", "A database URL looks like"),
         ("sqlite:////x", "sqlite+aiosqlite:////x", "Source and target are the same database."),
+        (
+            "sqlite:////x",
+            "postgresql://me@host:x/y",
+            "The URL of the postgresql database cannot be used: its port must",
+        ),
+        ("sqlite:////x", "postgres://me@host/y?sslmode=require", "The URL of the postgres database cannot be used: in"),
         ("sqlite:////nowhere/x", "sqlite:////y", "There is no database /nowhere/x."),
     ],
 )

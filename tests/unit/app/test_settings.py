@@ -16,6 +16,10 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
         ("LOCKSTEP_DATABASE_URL", "mysql://x", "must start with sqlite+aiosqlite:// or postgresql+asyncpg://"),
         ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must start with"),
         ("LOCKSTEP_DATABASE_LISTEN_URL", "sqlite+aiosqlite:///x", "must start with postgresql+asyncpg://"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://me@host/x?sslmode=require", "must have ?ssl=require"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://me@host/x?application_name=a", "unknown to the driver"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://me@host:x/x", "its port must be a number"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://me@host:77777/x", "its port must be a number"),
         ("LOCKSTEP_PUBLIC_URL", "learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://learn.example.org/path", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://[2001:db8::1", "invalid IPv6 URL"),
@@ -49,6 +53,29 @@ def test_a_bad_value_is_refused_with_its_name_and_what_is_possible(
     assert sentence.startswith(f"{name} cannot be ")
     assert words in sentence
     assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("password", "public_url", "refused"),
+    [
+        ("lockstep", "https://learn.example.org", True),
+        ("lockstep", "", False),
+        ("lockstep", "http://localhost:8000", False),
+        ("another", "https://learn.example.org", False),
+    ],
+)
+def test_a_public_site_needs_another_password_of_the_database_than_the_default(
+    monkeypatch: pytest.MonkeyPatch, password: str, public_url: str, refused: bool
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_DATABASE_URL", f"postgresql+asyncpg://lockstep:{password}@db/lockstep")
+    monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", public_url)
+    if not refused:
+        assert Settings.read().public_url == public_url
+        return
+    with pytest.raises(InvalidSettings) as refusal:
+        Settings.read()
+    assert str(refusal.value).startswith("The database has its default password, which everyone knows. Change it ")
+    assert "docs/operate/upgrade.md" in str(refusal.value)
 
 
 def test_every_bad_value_gets_a_sentence_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
