@@ -187,11 +187,20 @@ def install_packages(tests: bool) -> None:
 
 
 def install_project() -> None:
-    """Install the project itself, editable, so that the environment has the command ``lockstep``."""
-    with once("project", digest([ROOT / "pyproject.toml"])) as needed:
+    """Install the project itself, editable, so that the environment has the command ``lockstep`` and its version."""
+    with once("project", f"{digest([ROOT / 'pyproject.toml'])} {newest_tag()}") as needed:
         if needed:
             say("project", "installing Lockstep into the environment")
             pip("project", "", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+
+
+def newest_tag() -> str:
+    """The tag from which the version is made; empty without git or a tag."""
+    command = ["git", "describe", "--tags", "--abbrev=0"]
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def check_room(free: int) -> None:

@@ -19,7 +19,9 @@ RUN /build/bin/pip --python /venv install -q --no-deps --require-hashes \
 
 # The project's entry points, so that jupyter_client finds its kernels; the code itself stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
-RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
+# A published version names itself; see docs/operate/upgrade.md.
+ARG LOCKSTEP_VERSION=""
+RUN SETUPTOOLS_SCM_PRETEND_VERSION="$LOCKSTEP_VERSION" /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /build/bin/pip --python /venv install -q --no-deps /wheels/*.whl
 
 COPY docker/trim.sh docker/

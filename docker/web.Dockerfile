@@ -21,7 +21,9 @@ RUN node $NPM run build --silent
 
 # Install the project as an editable wheel, which adds the command `lockstep`; the code stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
-RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
+# A published version names itself; see docs/operate/upgrade.md.
+ARG LOCKSTEP_VERSION=""
+RUN SETUPTOOLS_SCM_PRETEND_VERSION="$LOCKSTEP_VERSION" /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /build/bin/pip --python /venv install -q --no-deps /wheels/*.whl
 
 COPY docker/trim.sh docker/

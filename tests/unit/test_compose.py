@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +308,15 @@ def test_the_web_image_has_all_scripts_and_styles_before_it_bundles_them() -> No
     recipe = (ROOT / "docker" / "web.Dockerfile").read_text()
     before_bundling = recipe.partition("RUN node $NPM run build")[0].splitlines()
     assert "COPY app app" in before_bundling, "each feature has a folder frontend"
+
+
+def test_an_image_that_is_built_here_has_the_version_of_a_tree_without_a_tag() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["version"]["raw-options"]
+    version = f"${{LOCKSTEP_VERSION:-{project['fallback_version']}}}"
+    for name in ("web", "runner"):
+        service = services()[name]
+        assert service["image"] == f"${{LOCKSTEP_IMAGE_PREFIX:-}}lockstep-{name}:{version}"
+        assert service["build"]["args"]["LOCKSTEP_VERSION"] == version
+        assert "ARG LOCKSTEP_VERSION" in (ROOT / "docker" / f"{name}.Dockerfile").read_text()
+    for name, other in (("backup", "web"), ("datasets", "runner")):
+        assert services()[name]["image"] == services()[other]["image"]

