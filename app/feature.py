@@ -52,6 +52,8 @@ class Feature:
     """Patterns of paths that other sites may post to."""
     health_check_paths: Sequence[str] = ()
     """Paths that probes may request by the address of this server instead of its name."""
+    open_in_maintenance: Sequence[str] = ()
+    """Patterns of paths that everyone may post to during maintenance."""
     exception_handlers: Mapping[type[Exception], ExceptionHandler] = field(default_factory=dict)
 
     # --- pages ---

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from app.accounts.cleanup import CLEANUP_TASKS
+from app.accounts.dependencies import is_admin
 from app.accounts.feature import FEATURE as ACCOUNTS
 from app.accounts.merge import MERGERS
 from app.accounts.personal_data import ERASERS, EXPORTERS
@@ -44,6 +45,7 @@ from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
 from app.settings import Settings
+from app.site_switches import SwitchStates
 from app.topic_relay import TopicRelay
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
@@ -58,6 +60,7 @@ from app.web.http_metrics import HttpMetrics
 from app.web.http_protocol import STALL_TIMEOUT_KEY
 from app.web.http_semantics import HttpSemantics
 from app.web.languages import LanguageMiddleware
+from app.web.maintenance import SWITCHES, MaintenanceGate, site_banners
 from app.web.matched_route import RouteNoter
 from app.web.page_cache import MAX_CACHED_PAGES, PageCache, PageCacheMiddleware
 from app.web.part_cache import part_cache_bytes
@@ -108,9 +111,11 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
         feature.setup(app)
     _collect(app)
     catalog = CATALOG.get(app)
-    cache = PageCache(lambda: catalog.digest, 0 if settings.environment == "development" else MAX_CACHED_PAGES)
-    PAGE_SHELL.set(app, PageShell(assets, cache, _navigation, _error_context))
-    app.user_middleware.extend(_middleware(settings, cache, catalog, only_local=only_local))
+    switches = SWITCHES.set(app, SwitchStates())
+    most_pages = 0 if settings.environment == "development" else MAX_CACHED_PAGES
+    cache = PageCache(lambda: f"{catalog.digest} {switches.edition}", most_pages)
+    PAGE_SHELL.set(app, PageShell(assets, cache, _navigation, lambda: site_banners(switches), _error_context))
+    app.user_middleware.extend(_middleware(settings, cache, catalog, switches, only_local=only_local))
     handlers = {kind: handler for feature in FEATURES for kind, handler in feature.exception_handlers.items()}
     handlers |= dict.fromkeys((LockstepError, HTTPException, RequestValidationError), handle_framework_error)
     for kind, handler in handlers.items():
@@ -141,9 +146,12 @@ def _error_context(request: Request, problem: LockstepError) -> Mapping[str, Any
     return {name: value for feature in FEATURES for name, value in feature.error_context(request, problem).items()}
 
 
-def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_local: bool) -> list[Middleware]:
+def _middleware(
+    settings: Settings, cache: PageCache, catalog: Catalog, switches: SwitchStates, *, only_local: bool
+) -> list[Middleware]:
     """From the outside in."""
     exempt = "|".join(f"(?:{path})" for feature in FEATURES for path in feature.csrf_exempt_paths)
+    open_paths = "|".join(f"(?:{path})" for feature in FEATURES for path in feature.open_in_maintenance)
     stack = [
         Middleware(RequestLogMiddleware, network_of=logged_network),
         Middleware(SecurityHeaders, secure=settings.secure),
@@ -158,6 +166,7 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
         Middleware(SameOriginOnly, public_url=settings.public_url, but=exempt),
         Middleware(BodyLimit),
         Middleware(CookieMiddleware),
+        Middleware(MaintenanceGate, switches=switches, is_admin=is_admin, but=open_paths),
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
     if settings.public_url or only_local:

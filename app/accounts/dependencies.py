@@ -196,6 +196,14 @@ async def is_instructor(request: Request) -> bool:
     return account is not None and account.role != Role.learner
 
 
+async def is_admin(request: Request) -> bool:
+    """Whether an admin asks, with the second factor that the operator requires."""
+    if session_token_hash(request_cookies(request)) is None:
+        return False
+    account = (await get_principal(request)).account
+    return account is not None and account.role == Role.admin
+
+
 def browser_of(request: Request) -> Browser:
     """The browser that sent a request."""
     user_agent = request.headers.get("user-agent", "")

@@ -60,6 +60,7 @@ FEATURE = Feature(
         *(router, email_link_router, settings_router, second_factor_router, passkey_router),
         *(identity_provider_router, callback_router),
     ),
+    open_in_maintenance=(r"/\w+/sign-in(/code)?", r"/\w+/passkey/(options|sign-in)", r"/\w+/sign-out"),
     draft_policy=is_instructor,
     exception_handlers={LoginRequired: answer_login_required, SecondFactorRequired: answer_second_factor_required},
     page_pieces=lambda _app: (MENU_PIECE,),

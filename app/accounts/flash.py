@@ -67,6 +67,8 @@ _MESSAGES = {
     "account_disabled": N_("The account is disabled. Its runs and sessions end within seconds."),
     "account_enabled": N_("The account is enabled."),
     "auth_sessions_ended": N_("The account was signed out of every browser."),
+    "maintenance_on": N_("Maintenance mode is on."),
+    "maintenance_off": N_("Maintenance mode is off."),
     "confirmation_sent": N_("A new link is on its way."),
 }
 

@@ -11,7 +11,7 @@ from app.accounts import flash
 from app.accounts.auth_sessions import create_auth_session, revoke_auth_session
 from app.accounts.browser import Browser
 from app.accounts.merge import Merger, MergeResult, merge_visitor
-from app.accounts.models import Account
+from app.accounts.models import Account, Role
 from app.accounts.second_factor import find_authenticator, is_missing, is_strong
 from app.accounts.session_cookie import clear_session_cookie, session_token_hash, set_account_cookie, set_session_cookie
 from app.accounts.trusted_devices import trust_device
@@ -19,6 +19,7 @@ from app.accounts.visitor_cookie import clear_visitor_cookie, read_visitor_id
 from app.errors import PermissionDenied
 from app.i18n import N_
 from app.security_log import SecurityEvent, record
+from app.site_switches import Switch, UnderMaintenance, is_on
 from app.web.cookies import Cookies
 
 
@@ -51,7 +52,9 @@ async def log_in(
     method: str,
     new: bool = False,
 ) -> Login:
-    """Sign in with a new token, and merge the visitor's work into the account. Raises AccountDisabled.
+    """Sign in with a new token, and merge the visitor's work into the account.
+
+    Raises AccountDisabled or, during maintenance, UnderMaintenance.
 
     If the account has an authenticator app and the method is not strong, the sign-in is pending: it waits for a code.
     ``new``: this is the account's first sign-in.
@@ -59,6 +62,8 @@ async def log_in(
     if account.disabled_at is not None:
         record(SecurityEvent.sign_in_failed, account=account.id, reason="account disabled")
         raise AccountDisabled
+    if account.role != Role.admin and await is_on(session, Switch.maintenance):
+        raise UnderMaintenance
     if (before := session_token_hash(browser.cookies)) is not None:
         await revoke_auth_session(session, before)
     pending = not is_strong(method) and await find_authenticator(session, account) is not None

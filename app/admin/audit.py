@@ -39,6 +39,10 @@ class AuditAction(StrEnum):
     auth_sessions_ended = "auth_sessions_ended"
     second_factor_reset = "second_factor_reset"  # an action, not a secret
     confirmation_sent = "confirmation_sent"
+    maintenance_on = "maintenance_on"
+    maintenance_off = "maintenance_off"
+    drain_on = "drain_on"
+    drain_off = "drain_off"
 
 
 @dataclass(frozen=True, slots=True)

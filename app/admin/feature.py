@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.admin.audit import AuditRetention
 from app.admin.audit_routes import router as audit_router
+from app.admin.maintenance_routes import router as maintenance_router
 from app.admin.people_routes import router as people_router
 from app.admin.routes import router
 from app.feature import Feature
-from app.web.dependencies import SETTINGS
+from app.web.dependencies import BUS, DATABASE, SETTINGS
+from app.web.maintenance import SWITCHES
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Follow the site switches; the first requests know them already, unless the database is down."""
+    switches, db = SWITCHES.get(app), DATABASE.get(app)
+    with suppress(SQLAlchemyError, OSError):
+        await switches.refresh(db)
+    following = asyncio.create_task(switches.follow(db, BUS.get(app)))
+    try:
+        yield
+    finally:
+        await following
+
 
 FEATURE = Feature(
     name="admin",
-    routers=(router, people_router, audit_router),
+    routers=(router, people_router, maintenance_router, audit_router),
+    lifespan=lifespan,
     cleanup_tasks=lambda app: (AuditRetention(SETTINGS.get(app).audit_retention),),
 )

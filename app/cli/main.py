@@ -15,6 +15,7 @@ _COMMANDS = (
     "lesson",
     "exercise",
     "user",
+    "maintenance",
     "secret",
     "backup",
     "restore",

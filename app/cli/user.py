@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from sqlalchemy import delete, select
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.auth_sessions import revoke_all_auth_sessions
@@ -24,24 +20,17 @@ from app.accounts.validation import normalize_email, normalize_name
 from app.admin import people
 from app.admin.audit import Actor, AuditAction, record_action
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
-from app.cli.db import fail_on_database_error, upgrade_database
+from app.cli.transaction import CommandRefused, run_in_transaction
 from app.cli.web_user import leave_root
-from app.db import Database
 from app.i18n import DEFAULT_LANGUAGE
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
 from app.security_log import SecurityEvent, record
-from app.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Manage accounts: create, invite, set roles, disable.")
-T = TypeVar("T")
 
 EmailArgument = Annotated[str, typer.Argument(metavar="EMAIL")]
 _DEFAULT_URL = "http://127.0.0.1:8000"
-
-
-class _CommandRefused(Exception):
-    """Why a command was not carried out."""
 
 
 @app.callback()
@@ -72,7 +61,7 @@ def create(
 
     async def work(session: AsyncSession) -> str:
         if await find_claimed_account(session, address) is not None:
-            raise _CommandRefused(f"{address} already has an account.")
+            raise CommandRefused(f"{address} already has an account.")
         hashed = await AsyncPasswordHasher().hash(password)
         account = await create_account(
             session, email=address, name=shown, password_hash=hashed, role=role, confirmed=True
@@ -82,7 +71,7 @@ def create(
         await record_action(session, Actor.of_command(), AuditAction.account_created, account, role)
         return f"Created an account for {address}: @{account.handle}, {role}."
 
-    print_message(_run_in_transaction(work))
+    print_message(run_in_transaction(work))
 
 
 @app.command("invite")
@@ -97,7 +86,7 @@ def invite_(
 
     async def work(session: AsyncSession) -> str:
         if await find_claimed_account(session, address) is not None:
-            raise _CommandRefused(f"{address} already has an account.")
+            raise CommandRefused(f"{address} already has an account.")
         token = await create_invitation(session, address, role)
         await record_action(session, Actor.of_command(), AuditAction.account_invited, detail=role)
         url = f"{settings.public_url or _DEFAULT_URL}/{DEFAULT_LANGUAGE}/sign-up?invitation={token}"
@@ -107,7 +96,7 @@ def invite_(
             )
         return url
 
-    typer.echo(_run_in_transaction(work, settings))
+    typer.echo(run_in_transaction(work, settings))
     print_message(
         f"This link creates an account for {address} ({role}). It expires in {INVITATION_LIFETIME.days} days."
     )
@@ -127,7 +116,7 @@ def role(email: EmailArgument, role: Annotated[Role, typer.Argument(help="learne
         await people.set_role(session, Actor.of_command(), account, role)
         return f"{account.email} now has the role {role}."
 
-    print_message(_run_in_transaction(work))
+    print_message(run_in_transaction(work))
 
 
 @app.command()
@@ -140,7 +129,7 @@ def disable(email: EmailArgument) -> None:
         await people.disable_account(session, Actor.of_command(), account)
         return f"{account.email} is disabled."
 
-    print_message(_run_in_transaction(work))
+    print_message(run_in_transaction(work))
 
 
 @app.command()
@@ -156,7 +145,7 @@ def reset_second_factor(email: EmailArgument) -> None:
         await record_action(session, Actor.of_command(), AuditAction.second_factor_reset, account)
         return f"{account.email} has no authenticator app and no passkeys any more."
 
-    print_message(_run_in_transaction(work))
+    print_message(run_in_transaction(work))
 
 
 @app.command()
@@ -168,7 +157,7 @@ def enable(email: EmailArgument) -> None:
         await people.enable_account(session, Actor.of_command(), account)
         return f"{account.email} is enabled."
 
-    print_message(_run_in_transaction(work))
+    print_message(run_in_transaction(work))
 
 
 @app.command("list")
@@ -187,7 +176,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
             "state": "disabled" if account.disabled_at else "enabled" if account.email_confirmed_at else "unconfirmed",
             "created_at": account.created_at.isoformat(timespec="seconds"),
         }
-        for account in _run_in_transaction(work)
+        for account in run_in_transaction(work)
     ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -213,27 +202,5 @@ def _valid_email(email: str) -> str:
 async def _find_account(session: AsyncSession, email: str) -> Account:
     account = await find_by_email(session, email)
     if account is None:
-        raise _CommandRefused(f"There is no account for {email[:320]}.")
+        raise CommandRefused(f"There is no account for {email[:320]}.")
     return account
-
-
-def _run_in_transaction(work: Callable[[AsyncSession], Awaitable[T]], settings: Settings | None = None) -> T:
-    """Run ``work`` in one transaction on an up-to-date database; exits with a sentence if that fails."""
-    settings = settings or read_settings()
-    os.umask(0o077)  # a database created here is as private as one that `serve` creates
-    upgrade_database(settings)
-
-    async def act() -> T:
-        db = Database(settings.database, pooled=settings.database_transaction_pooling)
-        try:
-            async with db.writing() as session:
-                return await work(session)
-        finally:
-            await db.close()
-
-    try:
-        return asyncio.run(act())
-    except _CommandRefused as e:
-        fail(str(e))
-    except (SQLAlchemyError, OSError) as e:
-        fail_on_database_error(e)

@@ -16,12 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.errors import CrossSiteRequest
 from app.security_log import SecurityEvent, record
 
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def is_same_origin(method: str, headers: Mapping[str, str], public_url: str) -> bool:
     """True if the request only reads, or was sent by one of our own pages or the user."""
-    if method in _SAFE_METHODS:
+    if method in SAFE_METHODS:
         return True
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -54,7 +54,7 @@ class SameOriginOnly:
         if scope["type"] == "http" and not (self._but and self._but.fullmatch(scope["path"])):
             headers = Headers(scope=scope)
             said_twice = any(len(headers.getlist(name)) > 1 for name in ("origin", "sec-fetch-site"))
-            refused = said_twice and scope["method"] not in _SAFE_METHODS
+            refused = said_twice and scope["method"] not in SAFE_METHODS
             if refused or not is_same_origin(scope["method"], headers, self._public_url):
                 record(SecurityEvent.cross_site_refused)
                 raise CrossSiteRequest

@@ -7,8 +7,8 @@ All templates have ``lang``, ``url_for(route, **parts)`` (a path), ``static(path
 ``topology_icon(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
 ``date_and_time``, ``relative_time``), ``escape_bidi`` for user-written text, and gettext. Templates of whole pages also
 have ``languages`` (``code, name, url, current``), ``canonical`` (``url, default_url``: the page's address for search
-engines, if it is for everyone and the site has a public URL; else None), ``navigation`` (``label, url, current``) and
-``documented`` (this server has the documentation at /docs/).
+engines, if it is for everyone and the site has a public URL; else None), ``navigation`` (``label, url, current``),
+``banners`` (sentences) and ``documented`` (this server has the documentation at /docs/).
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class PageShell:
     cache: PageCache
     navigation: Callable[[Request], Sequence[NavItem]]
     """The links in the top bar."""
+    banners: Callable[[], Sequence[str]]
+    """Sentences at the top of every page, such as that the site is under maintenance."""
     error_context: Callable[[Request, LockstepError], Mapping[str, Any]]
     """Extra values for error pages, such as the outlines of courses."""
 
@@ -151,6 +153,7 @@ def _layout_context(request: Request, query: str, *, indexable: bool) -> dict[st
         "languages": language_alternates(request, query),
         "canonical": canonical_address(request, query) if indexable and is_public(request) else None,
         "navigation": PAGE_SHELL.get(request.app).navigation(request),
+        "banners": PAGE_SHELL.get(request.app).banners(),
         "documented": docs_built(),
     }
 

@@ -22,7 +22,13 @@ async def made_ready(url: str, admin: Account) -> dict[str, str]:
         await audit.record_action(session, Actor.of(admin), AuditAction.role_changed, ada, "learner → instructor")
         await audit.record_action(session, Actor(None, "root"), AuditAction.account_invited, detail="instructor")
     await db.close()
-    return {"overview": "", "people": "/people", "person": f"/people/{ada.id}", "audit": "/audit"}
+    return {
+        "overview": "",
+        "people": "/people",
+        "person": f"/people/{ada.id}",
+        "maintenance": "/maintenance",
+        "audit": "/audit",
+    }
 
 
 async def test_axe_finds_nothing_on_admin_pages_and_they_fit_phones(hall: VisitorFactory) -> None:

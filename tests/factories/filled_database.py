@@ -15,6 +15,7 @@ from app.comments.models import Comment
 from app.db import Database
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
 from app.runs.models import CodeDraft, Run, RunEvent
+from app.site_switches import SiteSwitch
 from app.tables import TABLES
 
 DUMPS = Path(__file__).parents[1] / "golden" / "pre_release"
@@ -52,6 +53,7 @@ async def fill_every_table(db: Database) -> None:
                 {"id": "1", "created_at": TIME, "action": "role_changed", "operator": "root", "detail": DIFFICULT}
                 | {"actor_id": None, "account_id": ADA},
             ),
+            (SiteSwitch, {"name": "drain", "since": TIME}),
             (RecoveryCode, {"code_hash": "h", "account_id": ADA}),
             (
                 CodeDraft,
