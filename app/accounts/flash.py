@@ -69,6 +69,10 @@ _MESSAGES = {
     "auth_sessions_ended": N_("The account was signed out of every browser."),
     "maintenance_on": N_("Maintenance mode is on."),
     "maintenance_off": N_("Maintenance mode is off."),
+    "email_retried": N_("The email is sent now."),
+    "emails_retried": N_("The emails are sent now."),
+    "email_discarded": N_("The email was discarded."),
+    "test_email_sent": N_("The mail server accepted the test email. See whether it arrives."),
     "confirmation_sent": N_("A new link is on its way."),
 }
 

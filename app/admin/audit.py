@@ -39,6 +39,10 @@ class AuditAction(StrEnum):
     auth_sessions_ended = "auth_sessions_ended"
     second_factor_reset = "second_factor_reset"  # an action, not a secret
     confirmation_sent = "confirmation_sent"
+    email_retried = "email_retried"
+    emails_retried = "emails_retried"
+    email_discarded = "email_discarded"
+    test_email_sent = "test_email_sent"
     maintenance_on = "maintenance_on"
     maintenance_off = "maintenance_off"
     drain_on = "drain_on"
@@ -84,9 +88,15 @@ class AuditRow:
 
 
 async def record_action(
-    session: AsyncSession, actor: Actor, action: AuditAction, account: Account | None = None, detail: str = ""
+    session: AsyncSession,
+    actor: Actor,
+    action: AuditAction,
+    account: Account | None = None,
+    detail: str = "",
+    *,
+    account_id: str | None = None,
 ) -> None:
-    """Store an entry in this transaction."""
+    """Store an entry in this transaction. The account that was changed is given itself, or by its ID."""
     session.add(
         AuditEntry(
             id=sortable_id(),
@@ -94,7 +104,7 @@ async def record_action(
             action=action,
             actor_id=actor.account_id,
             operator=actor.operator,
-            account_id=account.id if account is not None else None,
+            account_id=account.id if account is not None else account_id,
             detail=detail[:_MAX_DETAIL],
         )
     )

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.feature import Feature
-from app.mail.transport import LogTransport, SmtpServer, SmtpTransport, Transport
+from app.mail.transport import make_transport
 from app.mail.worker import EMAIL_FILTER, OutboxWorker
-from app.settings import Settings
 from app.web.dependencies import BUS, DATABASE, SETTINGS
 
 _SHUTDOWN_TIMEOUT_S = 3.0
@@ -20,7 +19,7 @@ _SHUTDOWN_TIMEOUT_S = 3.0
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Send the emails in the outbox. On shutdown, wait a while for the email that is being sent."""
-    worker = OutboxWorker(DATABASE.get(app), BUS.get(app), _transport(SETTINGS.get(app)), EMAIL_FILTER.get(app))
+    worker = OutboxWorker(DATABASE.get(app), BUS.get(app), make_transport(SETTINGS.get(app)), EMAIL_FILTER.get(app))
     sending = asyncio.create_task(worker.run())
     try:
         yield
@@ -29,12 +28,6 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if late:
             worker.cancel_delivery()  # database work is never interrupted
         await sending
-
-
-def _transport(settings: Settings) -> Transport:
-    if settings.smtp_url:
-        return SmtpTransport(SmtpServer.from_url(settings.smtp_url), settings.mail_from)
-    return LogTransport()
 
 
 FEATURE = Feature(

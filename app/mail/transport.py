@@ -13,6 +13,7 @@ import structlog
 
 from app.mail.message import to_bytes
 from app.mail.models import OutboxEmail
+from app.settings import Settings
 
 _log = structlog.get_logger("mail")
 _TIMEOUT_S = 30.0
@@ -113,3 +114,10 @@ class LogTransport:
         _log.warning(
             "email not sent: LOCKSTEP_SMTP_URL is not set", to=mail.recipient, subject=mail.subject, links=links
         )
+
+
+def make_transport(settings: Settings) -> Transport:
+    """The transport that the settings name."""
+    if settings.smtp_url:
+        return SmtpTransport(SmtpServer.from_url(settings.smtp_url), settings.mail_from)
+    return LogTransport()

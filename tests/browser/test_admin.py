@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
+from datetime import timedelta
+
 from playwright.async_api import expect
 
 from app.accounts.models import Account, Role
 from app.admin import audit
 from app.admin.audit import Actor, AuditAction
-from app.db import Database
+from app.db import Database, now
+from app.mail.models import EmailState, OutboxEmail
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import VisitorFactory
 from tests.browser.signed_in_visitors import admit_signed_in
@@ -21,11 +25,16 @@ async def made_ready(url: str, admin: Account) -> dict[str, str]:
     async with db.writing() as session:
         await audit.record_action(session, Actor.of(admin), AuditAction.role_changed, ada, "learner → instructor")
         await audit.record_action(session, Actor(None, "root"), AuditAction.account_invited, detail="instructor")
+        for state, error in ((EmailState.waiting, "451 try again later"), (EmailState.failed, "550 no such mailbox")):
+            email = {"id": secrets.token_hex(16), "recipient": "ada@example.org", "subject": "Confirm your email"}
+            moments = {"created_at": now(), "due_at": now() + timedelta(hours=1)}
+            session.add(OutboxEmail(text="", html="", state=state, attempts=3, last_error=error, **email, **moments))
     await db.close()
     return {
         "overview": "",
         "people": "/people",
         "person": f"/people/{ada.id}",
+        "mail": "/mail",
         "maintenance": "/maintenance",
         "audit": "/audit",
     }
