@@ -372,6 +372,7 @@ def unpack_package(package: str, folder: Path) -> None:
         (file,) = Path(temporary).glob("*.deb")
         folder.mkdir(parents=True, exist_ok=True)
         run("programs", ["dpkg", "-x", str(file), str(folder)], lambda _: "still working")
+    shutil.rmtree(folder / "usr" / "share", ignore_errors=True)  # has links to other packages
 
 
 # --- the front end ----------------------------------------------------------------------------------------------

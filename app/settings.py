@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from app.database_url import database_url_error, has_default_password
+from app.database_url import DRIVERS, database_url_error, has_default_password
 from app.secret_files import read_secret_files
 
 MAX_SOCKET_PATH_BYTES = 100
@@ -191,8 +191,10 @@ class Settings(BaseSettings):
     @field_validator("database_listen_url")
     @classmethod
     def _postgresql(cls, url: str) -> str:
-        if url and not url.startswith(_DRIVERS[1]):
-            raise ValueError(f"it must start with {_DRIVERS[1]}")
+        if url and not url.startswith(DRIVERS[1]):
+            raise ValueError(f"it must start with {DRIVERS[1]}")
+        if error := url and database_url_error(url):
+            raise ValueError(error)
         return url
 
     @field_validator("public_url")
