@@ -58,7 +58,8 @@ def test_an_action_is_named_by_the_hash_of_a_commit(workflow: dict[str, Any]) ->
 
 def test_a_change_and_a_night_run_what_the_readme_names() -> None:
     checks = [path for path in WORKFLOWS if path.stem != "release"]
-    last = {path.stem: yaml.safe_load(path.read_text())["jobs"].popitem()[1]["steps"][-1]["run"] for path in checks}
+    jobs = {path.stem: next(iter(yaml.safe_load(path.read_text())["jobs"].values())) for path in checks}
+    last = {name: job["steps"][-1]["run"] for name, job in jobs.items()}
     assert last == {"check": ".ci/run", "nightly": "make test-all"}
     for command in last.values():
         assert (ROOT / command).exists() or re.search(rf"^{command.removeprefix('make ')}:", MAKEFILE, re.MULTILINE)
