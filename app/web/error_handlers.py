@@ -16,14 +16,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
 from app.database_health import classify_database_error, log_failure
-from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied, UnsupportedMediaType
+from app.errors import (
+    HttpStatusError,
+    InvalidInput,
+    LockstepError,
+    NotFound,
+    PermissionDenied,
+    RequestTooLarge,
+    UnsupportedMediaType,
+)
 from app.observability import redact_path, request_id
 from app.security_log import SecurityEvent, record
 from app.web.rendering import PAGE_SHELL, render_page
 from app.web.security_headers import NO_STORE
 
-_REFUSED_INPUT = (400, 413, 415, 422, 431)
-"""No page of ours sends what is answered with these; a form with a mistake in it is shown again."""
+_REFUSED_INPUT = (InvalidInput, RequestTooLarge, UnsupportedMediaType)
+_REFUSED_STATUSES = (400, 413, 415, 422, 431)
+"""No page of ours sends what is answered with exactly these. Features derive errors of their own from them for what a
+page does send: a machine that its lesson no longer offers, code that is too long, a comment without text."""
 
 _log = structlog.get_logger("errors")
 
@@ -65,7 +75,7 @@ def error_response(request: Request, error: Exception) -> Response:
     """The error in the format that the client accepts."""
     problem = as_lockstep_error(error)
     theirs = error.headers if isinstance(error, HTTPException) else None
-    if problem.status in _REFUSED_INPUT:
+    if _is_refused_input(problem):
         record(SecurityEvent.input_refused, reason=problem.code)
     headers = {name.lower(): value for name, value in (theirs or {}).items()} | problem.headers | NO_STORE
     if problem.status == 405:
@@ -77,6 +87,12 @@ def error_response(request: Request, error: Exception) -> Response:
     response = _error_page(request, problem, message)
     response.headers.update(headers)
     return response
+
+
+def _is_refused_input(problem: LockstepError) -> bool:
+    if isinstance(problem, HttpStatusError):
+        return problem.status in _REFUSED_STATUSES
+    return type(problem) in _REFUSED_INPUT
 
 
 def as_lockstep_error(error: Exception) -> LockstepError:

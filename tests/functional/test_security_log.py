@@ -29,11 +29,13 @@ from app.settings import Settings
 from tests.factories.accounts import store_account
 from tests.factories.authenticator_app import AUTHENTICATOR_URL, set_up_authenticator
 from tests.factories.browser_client import browser_client
+from tests.factories.course import LESSON
 from tests.factories.mailbox import Mailbox
 from tests.factories.passkey_authenticator import Authenticator
 
 EMAIL, NEW_EMAIL, STRANGER = "ada.byron@example.org", "countess@example.org", "nobody.here@example.net"
 PASSWORD, NEXT, LAST, WRONG = "correct horse battery", "another good lamp 7", "third wooden spoon 9", "Wr0ng-guess!x"
+RUN = {"lesson": LESSON, "cell": "hello", "code": "print(1)"}
 ADA = {"name": "Ada Byron", "email": EMAIL, "password": PASSWORD, "time_zone": "Europe/London"}
 
 
@@ -132,6 +134,8 @@ async def test_an_accounts_life_is_logged_without_any_secret(app: FastAPI, walk:
     assert (await walk.client.get("/en/settings/data/export")).status_code == 200
     await walk.post("/en/sign-out", 403, headers={"sec-fetch-site": "cross-site"})
     await walk.post("/runs", 422, json={"lesson": 1})
+    await walk.post("/runs", 422, json={**RUN, "topology": "tpu:8"})
+    await walk.post("/runs", 422, json={**RUN, "code": "print(1)\0"})
     await walk.post("/runs", 415, content="lesson=1", headers={"content-type": "text/plain"})
     assert walk.said() == [
         ("reauthentication_failed", "wrong password"),
