@@ -19,13 +19,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
-from app.errors import InvalidInput
+from app.errors import InvalidInput, LockstepError
 from app.exercises.panels import load_exercises
 from app.exercises.predictions import answer_prediction, find_prediction, load_predictions
 from app.exercises.quizzes import answer_quiz, find_answers, find_quiz, parse_choices
 from app.exercises.routes import LessonOfPath
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
+from app.rate_limit import TooManyAttempts
 from app.runs.dispatcher import VisitorAddress
 from app.web.access import Access
 from app.web.client_network import client_network
@@ -81,13 +82,13 @@ async def post_quiz_answer(
     quiz = find_quiz(lesson, name)
     ticked = [fields["choice"]] if "choice" in fields else []
     ticked += [field.removeprefix("choice-") for field in fields if field.startswith("choice-")]
-    error = ""
+    error: LockstepError | None = None
     try:
         choices = parse_choices(quiz, ticked)
         async with db.writing() as session:
             learner = await answer_quiz(session, progress, learner, lesson, quiz, choices, visitor_address=address)
-    except InvalidInput as e:
-        error = e.localized_message()
+    except (InvalidInput, TooManyAttempts) as e:
+        error = e
     async with db.session() as session:
         answer = (await find_answers(session, learner, lesson)).get(name)
     return _render_answer(request, "exercises/quiz.html", error, lesson=lesson, quiz=quiz, answer=answer)
@@ -116,7 +117,7 @@ async def post_prediction(
 ) -> HTMLResponse:
     """Record a guess (see ``guesses.read_guess`` for the fields) or, with the field ``skip``, that it was skipped."""
     prediction = find_prediction(lesson, name)
-    error = ""
+    error: LockstepError | None = None
     try:
         async with db.writing() as session:
             learner = await answer_prediction(
@@ -129,16 +130,20 @@ async def post_prediction(
                 skip="skip" in fields,
                 visitor_address=address,
             )
-    except InvalidInput as e:
-        error = e.localized_message()
+    except (InvalidInput, TooManyAttempts) as e:
+        error = e
     async with db.session() as session:
         [view] = await load_predictions(session, learner, lesson, [prediction])
     return _render_answer(request, "exercises/prediction.html", error, lesson=lesson, view=view)
 
 
-def _render_answer(request: Request, template: str, error: str, **context: Any) -> HTMLResponse:
+def _render_answer(request: Request, template: str, error: LockstepError | None, **context: Any) -> HTMLResponse:
     """The question as it is now; without an error, progress has changed."""
-    response = render_fragment(request, template, error=error, **context)
-    if not error:
+    if error is None:
+        response = render_fragment(request, template, error="", **context)
         response.headers.update(_PROGRESS_CHANGED)
+        return response
+    status = error.status if isinstance(error, TooManyAttempts) else 200
+    response = render_fragment(request, template, status, error=error.localized_message(), **context)
+    response.headers.update(error.headers)
     return response

@@ -309,7 +309,10 @@ async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
     answers = [await answer() for _ in range(45)]
 
     assert [answer.status_code for answer in answers] == [200] * 40 + [429] * 5
+    assert 'class="question' in answers[-1].text, "the sentence is at the question"
     assert "Wait " in answers[-1].text
+    assert int(answers[-1].headers["retry-after"]) > 0
+    assert "hx-trigger" not in answers[-1].headers, "progress has not changed"
     assert await stored_answers(app) == 40
     assert (await answer(answers[0].cookies)).status_code == 200, "a recorded answer can be given again"
     assert (await client.post(url, data=fields)).status_code == 200, "another address has an allowance of its own"
