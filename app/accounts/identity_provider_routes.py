@@ -40,6 +40,7 @@ from app.accounts.merge import MERGERS
 from app.accounts.models import Account, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
 from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change, redirect_after_login
+from app.accounts.sensitive_changes import StrongerLoginRequired
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
@@ -156,7 +157,7 @@ async def unlink_provider(
         async with db.writing() as session:
             account = await lock_for_sensitive_change(request, session)
             await unlink_identity(session, account, identity_provider.settings.issuer, enabled_issuers(request))
-    except (InvalidFields, TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
+    except (InvalidFields, TooManyAttempts, LastAuthMethod, ProviderNotLinked, StrongerLoginRequired) as e:
         return await _provider_page(request, signed_in, provider, e)
     record(SecurityEvent.provider_unlinked, reason=identity_provider.settings.issuer)
     return redirect_with_flash(request, "security_page", "unlinked")

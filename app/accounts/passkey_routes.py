@@ -40,6 +40,7 @@ from app.accounts.passkeys import (
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
 from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change
 from app.accounts.second_factor import strengthen_session
+from app.accounts.sensitive_changes import StrongerLoginRequired
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.accounts.validation import INVALID_NAME, normalize_name
 from app.errors import LockstepError
@@ -168,7 +169,7 @@ async def remove_own_passkey(
         async with db.writing() as session:
             account = await lock_for_sensitive_change(request, session)
             await remove_passkey(session, account, passkey, enabled_issuers(request))
-    except (InvalidFields, TooManyAttempts, LastAuthMethod) as e:
+    except (InvalidFields, TooManyAttempts, LastAuthMethod, StrongerLoginRequired) as e:
         return _passkey_page(request, signed_in, mine, e)
     record(SecurityEvent.passkey_removed)
     return redirect_with_flash(request, "security_page", "passkey_removed")

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app.accounts.auth_challenges import AuthChallengeExpired, consume_challenge, create_challenge
-from app.accounts.auth_sessions import find_pending_session
+from app.accounts.auth_sessions import find_pending_session, list_auth_sessions
 from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredSignIn, SignedIn, browser_of, get_principal
 from app.accounts.login import log_in, set_login_cookies
 from app.accounts.merge import MergersDep
@@ -40,7 +40,7 @@ from app.accounts.second_factor import (
     use_code,
     with_code,
 )
-from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired
+from app.accounts.sensitive_changes import LoginTooOld, StrongerLoginRequired
 from app.accounts.session_cookie import session_token_hash
 from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
@@ -138,14 +138,15 @@ async def confirm_authenticator(
                 await strengthen_session(session, signed_in.auth_session.token_hash, method)
                 await clear_auth_attempts(session, browser, "code", account.email)
                 await mailer.send_changed(session, account, "second_factor", account.email)
-    except (TooManyAttempts, AuthChallengeExpired, LoginTooOld, PasskeyRequired) as e:
+            others = len(await list_auth_sessions(session, account)) - 1
+    except (TooManyAttempts, AuthChallengeExpired, StrongerLoginRequired) as e:
         return await _authenticator_page(request, signed_in, e)
     if codes is None:
         record(SecurityEvent.reauthentication_failed, reason="wrong code")
         wrong = InvalidFields({"code": WRONG_CODE})
         return await _secret_page(request, signed_in, started.data["secret"], wrong, started.expires_at)
     record(SecurityEvent.authenticator_added)
-    return account_page(request, "accounts/recovery_codes.html", account=account, codes=codes)
+    return account_page(request, "accounts/recovery_codes.html", account=account, codes=codes, other_sign_ins=others)
 
 
 @router.post("/settings/security/authenticator/remove", name="remove_authenticator", tags=[Access.account])
@@ -155,11 +156,11 @@ async def remove_own_authenticator(
     form = await read_form(request)
     try:
         await _require_fresh_sign_in(request, signed_in, form, "remove_password")
-    except (InvalidFields, TooManyAttempts) as e:
+        async with db.writing() as session:
+            await remove_authenticator(session, await lock_for_sensitive_change(request, session))
+            await mailer.send_changed(session, signed_in.account, "second_factor", signed_in.account.email)
+    except (InvalidFields, TooManyAttempts, StrongerLoginRequired) as e:
         return await _authenticator_page(request, signed_in, e)
-    async with db.writing() as session:
-        await remove_authenticator(session, await lock_for_sensitive_change(request, session))
-        await mailer.send_changed(session, signed_in.account, "second_factor", signed_in.account.email)
     record(SecurityEvent.authenticator_removed)
     return redirect_with_flash(request, "authenticator_page", "authenticator_removed")
 

@@ -19,11 +19,15 @@ from app.i18n import N_
 from app.security_log import SecurityEvent, record
 
 
-class LoginTooOld(PermissionDenied):
+class StrongerLoginRequired(PermissionDenied):
+    """This browser may not make the change. A form shows it with the sentence of its subclass."""
+
+
+class LoginTooOld(StrongerLoginRequired):
     message = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
 
 
-class PasskeyRequired(PermissionDenied):
+class PasskeyRequired(StrongerLoginRequired):
     message = N_("Sign in with your passkey first. This site requires it of instructors and admins.")
 
 

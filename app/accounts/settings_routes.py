@@ -34,7 +34,7 @@ from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer
 from app.accounts.handles import change_handle, validate_handle
 from app.accounts.identities import list_identities
-from app.accounts.identity_providers import IDENTITY_PROVIDERS, IdentityProvidersDep
+from app.accounts.identity_providers import IDENTITY_PROVIDERS, IdentityProvider, IdentityProvidersDep
 from app.accounts.impersonation import NAME_MISLEADS, name_misleads
 from app.accounts.login import clear_login_cookies
 from app.accounts.models import Account, EmailFrequency
@@ -50,7 +50,12 @@ from app.accounts.rate_limit import (
 )
 from app.accounts.routes import InvalidFields, account_page, lock_for_sensitive_change
 from app.accounts.second_factor import find_authenticator
-from app.accounts.sensitive_changes import LoginTooOld, PasskeyRequired, lock_own_session, require_known_factors
+from app.accounts.sensitive_changes import (
+    LoginTooOld,
+    StrongerLoginRequired,
+    lock_own_session,
+    require_known_factors,
+)
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
@@ -129,6 +134,24 @@ async def change_password(
     except (InvalidFields, TooManyAttempts) as e:
         return await _security_page(request, signed_in, e)
     hashed = await passwords.hash(new)
+    try:
+        token = await _replace_password(request, signed_in, hashed, db, sites, mailer)
+    except StrongerLoginRequired as e:
+        return await _security_page(request, signed_in, e)
+    record(SecurityEvent.password_changed, reason="settings")
+    set_session_cookie(cookies, token)
+    return redirect_with_flash(request, "security_page", "password")
+
+
+async def _replace_password(
+    request: Request,
+    signed_in: SignedIn,
+    hashed: str,
+    db: Database,
+    sites: Mapping[str, IdentityProvider],
+    mailer: AccountMailer,
+) -> str:
+    """Store the hash of a password and sign out every browser; returns a token for this one."""
     async with db.writing() as session:
         mine = await lock_for_sensitive_change(request, session)
         mine.password_hash = hashed
@@ -145,9 +168,7 @@ async def change_password(
         )
         auth_methods = await list_passwordless_methods(session, mine, sites)
         await mailer.send_changed(session, mine, "password", mine.email, auth_methods)
-    record(SecurityEvent.password_changed, reason="settings")
-    set_session_cookie(cookies, token)
-    return redirect_with_flash(request, "security_page", "password")
+    return token
 
 
 @router.post("/security/email", name="change_email")
@@ -217,10 +238,10 @@ async def delete_account(
     form = await read_form(request)
     try:
         await reauthenticate(request, signed_in, form, "password")
-    except (InvalidFields, TooManyAttempts) as e:
+        async with db.writing() as session:
+            await erase_account(session, await lock_for_sensitive_change(request, session), erasers)
+    except (InvalidFields, TooManyAttempts, StrongerLoginRequired) as e:
         return _data_page(request, signed_in, e)
-    async with db.writing() as session:
-        await erase_account(session, await lock_for_sensitive_change(request, session), erasers)
     record(SecurityEvent.account_deleted)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
@@ -245,7 +266,7 @@ async def reauthenticate(
         async with DATABASE.get(request.app).session() as session:
             method = signed_in.auth_session.method
             await require_known_factors(session, signed_in.account, method, lacks_second_factor=lacks)
-    except (LoginTooOld, PasskeyRequired) as e:
+    except StrongerLoginRequired as e:
         raise InvalidFields({field: e.message}) from e
     await _confirm_identity(request, signed_in, form, field, other_errors)
 

@@ -17,6 +17,7 @@ from app.accounts.auth_sessions import (
     MAX_AUTH_SESSION_LIFETIME,
     REAUTHENTICATE_AFTER,
     SEEN_AT_PRECISION,
+    create_auth_session,
 )
 from app.accounts.models import Account, AuthSession, RetiredHandle
 from app.accounts.session_cookie import SESSION_COOKIE
@@ -287,6 +288,24 @@ async def test_without_a_password_a_fresh_sign_in_is_asked_for(app: FastAPI) -> 
         async with app.state.db.writing() as session:
             await session.execute(update(AuthSession).values(created_at=now()))
         assert (await client.post("/en/settings/data/delete")).status_code == 303
+
+
+async def test_a_form_without_a_password_says_why_it_was_refused(app: FastAPI) -> None:
+    forms = {
+        "password": ("password", {"new_password": "a lamp in the window"}),
+        "email_password": ("email", {"email": "new@example.org"}),
+        "sign_ins_password": ("sessions", {"which": "others"}),
+    }
+    async with await signed_in_browser(app) as client:
+        async with app.state.db.writing() as session:
+            account = (await session.scalars(select(Account))).one()
+            await create_auth_session(session, account, method="oidc")
+            await session.execute(update(AuthSession).values(created_at=now() - REAUTHENTICATE_AFTER))
+        for field, (path, values) in forms.items():
+            refused = await client.post(f"/en/settings/security/{path}", data=values)
+            assert refused.status_code == 422
+            said = refused.text.partition(f'id="wrong-{field}">')[2]
+            assert said.startswith("You signed in a while ago"), path
 
 
 async def test_a_stranger_is_led_to_the_sign_in_and_back(client: httpx.AsyncClient) -> None:

@@ -312,6 +312,22 @@ async def test_the_owner_ends_the_browser_of_a_thief_who_was_first_to_add_an_app
         assert (await eve.get("/en/settings")).status_code != 200
 
 
+async def test_whoever_adds_an_app_is_led_to_the_browsers_that_go_on_without_a_code(
+    app: FastAPI, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    secret, key = await begin(tea)
+    alone = await tea.post(f"{APP}/confirm", data={"key": key, "code": clock.next_code(secret)})
+    async with browser_client(app) as other:
+        await other.post("/en/sign-in", data=TEA)
+        await other.post("/en/sign-in/code", data={"code": clock.next_code(secret)})
+        secret, key = await begin(tea)
+        beside = await tea.post(f"{APP}/confirm", data={"key": key, "code": clock.next_code(secret)})
+
+    led_to = "/en/settings/security#sign-ins-title"
+    assert (alone.status_code, led_to in alone.text) == (200, False)
+    assert (beside.status_code, led_to in beside.text) == (200, True)
+
+
 async def another_app(app: FastAPI, account: Account) -> None:
     """The app of a set-up that ends while another change is under way: the change stays open."""
     async with app.state.db.writing() as session:
@@ -343,6 +359,9 @@ async def test_a_change_is_checked_again_when_it_is_made(
     refused = await tea.post(path, data=form)
 
     assert refused.status_code == (401 if meanwhile == "signed out" else 403)
+    if meanwhile != "signed out":
+        assert f'action="{path}"' in refused.text, "the form again"
+        assert "You signed in a while ago" in refused.text
     async with app.state.db.session() as session:
         mine = await session.get_one(Account, teacher.id)
         assert await session.scalar(select(func.count()).select_from(Authenticator)) == (meanwhile != "signed out")
