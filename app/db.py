@@ -55,7 +55,7 @@ _CLOSE_TIMEOUT_S = 20
 _FETCH_SIZE = 100
 """Rows that a cursor fetches at a time."""
 
-_WITHOUT_PREPARED_STATEMENTS = {
+WITHOUT_PREPARED_STATEMENTS: dict[str, Any] = {
     "statement_cache_size": 0,
     "prepared_statement_cache_size": 0,
     "prepared_statement_name_func": lambda: f"__lockstep_{secrets.token_hex(8)}__",
@@ -246,7 +246,7 @@ def _postgresql_engine(
 ) -> AsyncEngine:
     connect_args: dict[str, Any] = {"timeout": wait_s, "command_timeout": statement_s}
     if pooled:  # each transaction may get another connection of PostgreSQL, with other prepared statements
-        connect_args |= _WITHOUT_PREPARED_STATEMENTS
+        connect_args |= WITHOUT_PREPARED_STATEMENTS
     engine = create_async_engine(
         url,
         connect_args=connect_args,

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from app.bus import Bus, Subscription
 from app.database_health import first_line
-from app.db import Database
+from app.db import WITHOUT_PREPARED_STATEMENTS, Database
 from app.topic_messages import CHANNEL, SEND, decode_message, encode_topics
 
 _FIRST_PAUSE_S = 0.1
@@ -71,7 +71,8 @@ class TopicRelay:
     async def run(self) -> None:
         """Listen until the bus is closed, on one connection after another."""
         pause_s = _FIRST_PAUSE_S
-        engine = create_async_engine(self._url, poolclass=NullPool, connect_args={"timeout": _ARRIVAL_TIMEOUT_S})
+        connect_args = WITHOUT_PREPARED_STATEMENTS | {"timeout": _ARRIVAL_TIMEOUT_S}
+        engine = create_async_engine(self._url, poolclass=NullPool, connect_args=connect_args)
         with self._bus.subscribe(_TOPIC) as wake:
             while not self._bus.closed:
                 try:
