@@ -34,6 +34,10 @@ _ALL_INTERFACES_WARNING = (
     "The server listens on every address of this machine, so untrusted users may reach it, and every isolation layer "
     "must be in force. Check with 'lockstep doctor'."
 )
+_SQLITE_WORKERS_WARNING = (
+    "With SQLite, one worker at a time can write, and each hears of changes by the others up to 15 seconds late. For "
+    "several workers, set LOCKSTEP_DATABASE_URL to a PostgreSQL database; 'lockstep db copy' takes the data there."
+)
 _ROOT_WARNING = (
     "The web application runs as root. It need not: start it as a user that may connect to the runner's socket, or "
     "without LOCKSTEP_RUNNER_SOCKET."
@@ -70,6 +74,8 @@ def serve(
     banner = f"Lockstep {described_version()} is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
+    if workers > 1 and settings.database.startswith("sqlite"):
+        banner += f"\n{_SQLITE_WORKERS_WARNING}"
     untrusted_users = not is_local(listener) or is_public_url(settings.public_url)
     if settings.runner_socket is not None:
         if untrusted_users:

@@ -10,11 +10,12 @@ import signal
 import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from app.main import create_app
@@ -94,6 +95,7 @@ async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_
             ended = await finish(process, within_s=15)
     assert asyncio.get_running_loop().time() - begin < 6
     assert "Traceback" not in ended.err
+    assert ("up to 15 seconds late" in ended.err) == (workers == 2)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +151,28 @@ async def test_a_killed_server_started_again_has_every_line_once(
     assert "".join(event.get("text", "") for event in events) == "".join(f"{number}\n" for number in range(100))
 
 
-async def test_workers_end_when_the_process_that_started_them_is_killed(
+def _workers(process: Process) -> set[psutil.Process]:
+    """The web processes that a server has started."""
+    found = set()
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):  # it has ended
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.add(child)
+    return found
+
+
+async def test_a_worker_that_is_killed_is_replaced_and_all_end_with_their_parent(
     supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path
 ) -> None:
     options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
     async with _served("--workers", "2", **options) as (process, client):
+        before = _workers(process)
+        assert len(before) == 2
+        before.pop().kill()
+        async with asyncio.timeout(_PATIENCE_S):
+            while len(_workers(process) - before) != 1:  # noqa: ASYNC110 - the parent says nothing
+                await asyncio.sleep(0.05)
+        await _up(client)
         process.kill()
         await process.wait()
         async with asyncio.timeout(10):
