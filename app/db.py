@@ -196,6 +196,13 @@ async def advisory_lock(session: AsyncSession, name: str) -> None:
         await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
+async def try_advisory_lock(session: AsyncSession, name: str) -> bool:
+    """Lock this name until the transaction ends, unless another one has it. With SQLite, always True."""
+    if session.get_bind().dialect.name != "postgresql":
+        return True
+    return bool(await session.scalar(select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0)))))
+
+
 async def delete_batch(session: AsyncSession, table: type[Base], most: int, *which: ColumnElement[bool]) -> int:
     """Delete at most ``most`` rows. Returns how many were deleted: fewer than ``most`` means that none are left."""
     key = table.__mapper__.primary_key

@@ -2,7 +2,8 @@
 
 The tasks here delete expired sessions, links and rate-limit attempts, and accounts that were never confirmed.
 
-A task works in steps, each a short transaction, so that other writers wait for one step at most.
+A task works in steps, each a short transaction, so that other writers wait for one step at most. Of several web
+processes, one at a time cleans up: the others skip a task meanwhile, until the next hour.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account, AuthChallenge, AuthSession, EmailLink, Identity, Invitation, Passkey
 from app.bus import Bus
 from app.database_health import log_failure
-from app.db import Database, now
+from app.db import Database, now, try_advisory_lock
 from app.rate_limit import delete_expired_counters
 from app.web.dependencies import AppKey
 
@@ -62,7 +63,7 @@ async def clean_up(
 
 async def _run_step(db: Database, sweeper: CleanupTask) -> bool:
     async with db.writing() as session:
-        return await sweeper(session)
+        return await try_advisory_lock(session, "cleanup") and await sweeper(session)
 
 
 async def _clean_up_accounts(session: AsyncSession) -> bool:

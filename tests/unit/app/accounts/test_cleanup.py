@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -41,6 +42,32 @@ async def test_only_what_is_over_is_swept_away(database: Database) -> None:
     async with database.session() as session:
         assert (await session.scalars(select(AuthSession))).all() == []
         assert (await session.scalars(select(EmailLink))).all() == []
+
+
+async def test_of_two_processes_one_at_a_time_cleans_up(migrated_postgresql: str) -> None:
+    here, elsewhere = Database(migrated_postgresql, connections=1), Database(migrated_postgresql, connections=1)
+    cleaning, over = asyncio.Event(), asyncio.Event()
+    cleaned: list[str] = []
+
+    async def slow(_session: AsyncSession) -> bool:
+        cleaning.set()
+        await over.wait()
+        return False
+
+    async def quick(_session: AsyncSession) -> bool:
+        cleaned.append("here")
+        return False
+
+    other = asyncio.create_task(clean_up(elsewhere, [slow]))
+    await cleaning.wait()
+    await clean_up(here, [quick])
+    assert cleaned == []
+    over.set()
+    await other
+    await clean_up(here, [quick])
+    assert cleaned == ["here"]
+    for db in (here, elsewhere):
+        await db.close()
 
 
 async def test_a_sweeper_with_a_mistake_keeps_no_other_from_its_work(database: Database) -> None:
