@@ -26,6 +26,7 @@ from app.admin.feature import FEATURE as ADMIN
 from app.bus import Bus
 from app.comments.feature import FEATURE as COMMENTS
 from app.db import Database
+from app.error_reports import start_error_reports
 from app.errors import LockstepError
 from app.exercises.feature import FEATURE as EXERCISES
 from app.exports.feature import FEATURE as EXPORTS
@@ -98,6 +99,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     """Create the application. Without ``settings``, they are read from the environment, as in uvicorn's workers."""
     settings = settings or Settings.read()
     configure_logging(settings)
+    start_error_reports(settings)
     assets = Assets()
     routes = [
         *(route for feature in FEATURES for route in feature.routes),
@@ -153,7 +155,7 @@ def _middleware(
     exempt = "|".join(f"(?:{path})" for feature in FEATURES for path in feature.csrf_exempt_paths)
     open_paths = "|".join(f"(?:{path})" for feature in FEATURES for path in feature.open_in_maintenance)
     stack = [
-        Middleware(RequestLogMiddleware, network_of=logged_network),
+        Middleware(RequestLogMiddleware, network_of=logged_network, log_clients=settings.log_clients),
         Middleware(SecurityHeaders, secure=settings.secure),
         Middleware(LanguageMiddleware, secure=settings.secure),
         Middleware(HttpSemantics),

@@ -16,7 +16,8 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.security_log import request_from
+from app.error_reports import report_error
+from app.security_log import Caller, request_from
 from app.settings import Settings
 
 _HEADER = b"x-request-id"
@@ -54,7 +55,7 @@ def configure_logging(settings: Settings) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    text: list[structlog.typing.Processor] = [structlog.processors.format_exc_info]
+    text: list[structlog.typing.Processor] = [report_error, structlog.processors.format_exc_info]
     if settings.log_format != "json":
         text.append(_escape_texts)
     structlog.configure(
@@ -78,10 +79,12 @@ def configure_logging(settings: Settings) -> None:
 class RequestLogMiddleware:
     """Gives each request an ID of its own, returned as X-Request-ID, and logs its result."""
 
-    def __init__(self, app: ASGIApp, *, network_of: Callable[[str], str | None]) -> None:
-        """``network_of`` gives the network of an address, for the security log."""
+    def __init__(self, app: ASGIApp, *, network_of: Callable[[str], str | None], log_clients: bool = False) -> None:
+        """``network_of`` gives the network of an address, for the security log. ``log_clients``: name the account and
+        the address of each request."""
         self._app = app
         self._network_of = network_of
+        self._log_clients = log_clients
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -100,11 +103,14 @@ class RequestLogMiddleware:
             await send(message)
 
         structlog.contextvars.bind_contextvars(request_id=mark)
+        address = scope["client"][0] if scope.get("client") else None
+        caller = Caller(self._network_of(address) if address else None)
         try:
-            with request_from(self._network_of(scope["client"][0]) if scope.get("client") else None):
+            with request_from(caller):
                 await self._app(scope, receive, send_marked)
         finally:
-            _log_request(scope, status, begin)
+            client = {"account": caller.account, "address": address} if self._log_clients else {}
+            _log_request(scope, status, begin, {name: value for name, value in client.items() if value})
             structlog.contextvars.unbind_contextvars("request_id")
             _request_id.reset(token)
 
@@ -137,11 +143,12 @@ def _json_line(entry: object, **options: Any) -> str:
     return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
-def _log_request(scope: Scope, status: int, begin: float) -> None:
+def _log_request(scope: Scope, status: int, begin: float, client: dict[str, str]) -> None:
     facts: dict[str, Any] = {
         "method": scope["method"],
         "path": redact_path(scope["path"]),
         "status": status,
         "ms": round((time.perf_counter() - begin) * 1000, 1),
+        **client,
     }
     (_log.debug if scope["path"].startswith(_QUIET_PREFIXES) else _log.info)("request", **facts)

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SECRET_SETTINGS = frozenset({"database_url", "database_listen_url", "smtp_url", "oidc", "client_secret"})
+SECRET_SETTINGS = frozenset({"database_url", "database_listen_url", "smtp_url", "sentry_dsn", "oidc", "client_secret"})
 """The settings that can come from a file. The last is each identity provider's."""
 _FILE_VARIABLE = re.compile(
-    r"(LOCKSTEP_(?:DATABASE_URL|DATABASE_LISTEN_URL|SMTP_URL|OIDC|OIDC__.+__CLIENT_SECRET))_FILE", re.IGNORECASE
+    r"(LOCKSTEP_(?:DATABASE_URL|DATABASE_LISTEN_URL|SMTP_URL|SENTRY_DSN|OIDC|OIDC__.+__CLIENT_SECRET))_FILE",
+    re.IGNORECASE,
 )
 _MAX_BYTES = 65_536
 

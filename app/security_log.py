@@ -60,18 +60,21 @@ _ROUTINE = (
 
 
 @dataclass(slots=True)
-class _Caller:
+class Caller:
+    """Whoever sent the current request."""
+
     network: str | None
     account: str | None = None
+    """The ID of the account, once it is known."""
 
 
-_caller: ContextVar[_Caller | None] = ContextVar("caller", default=None)
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 @contextmanager
-def request_from(network: str | None) -> Iterator[None]:
-    """Entries inside the block are caused by a request from this network."""
-    token = _caller.set(_Caller(network))
+def request_from(caller: Caller) -> Iterator[None]:
+    """Entries inside the block are caused by a request of this caller."""
+    token = _caller.set(caller)
     try:
         yield
     finally:
@@ -86,7 +89,7 @@ def identify(account_id: str) -> None:
 
 def record(event: SecurityEvent, *, account: str | None = None, reason: str = "") -> None:
     """Log an event. ``account`` is an account's ID; ``reason`` is one of our own words, never a learner's."""
-    caller = _caller.get() or _Caller(None)
+    caller = _caller.get() or Caller(None)
     entry = {"account": account or caller.account, "network": caller.network, "reason": reason}
     write = _log.info if event in _ROUTINE else _log.warning
     SECURITY_EVENTS.labels(event.value).inc()

@@ -116,6 +116,12 @@ class Settings(BaseSettings):
     """Lines for people, or JSON for programs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages to log."""
+    log_clients: bool = False
+    """Whether the log names the account and the address of each request. The privacy notice of your site should then
+    say so."""
+    sentry_dsn: SecretStr = SecretStr("")
+    """The DSN of a project in Sentry, or a service that speaks its protocol, to which unexpected errors are reported:
+    their type and where they happened, without their message. If empty, none are."""
     metrics_address: str = ""
     """The address and port on which Prometheus can read ``/metrics``, such as ``127.0.0.1:9464``. Whoever can connect
     to it can read the metrics. If empty, there are none."""
@@ -204,6 +210,15 @@ class Settings(BaseSettings):
         if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
+
+    @field_validator("sentry_dsn")
+    @classmethod
+    def _project(cls, dsn: SecretStr) -> SecretStr:
+        parts = urlsplit(dsn.get_secret_value())
+        whole = parts.scheme in ("http", "https") and parts.username and parts.hostname and parts.path.strip("/")
+        if dsn.get_secret_value() and not whole:
+            raise ValueError("it must look like https://key@sentry.example.org/1")
+        return dsn
 
     @field_validator("metrics_address")
     @classmethod

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 
 import pytest
 import structlog
 
+from app.main import create_app
 from app.observability import configure_logging, redact_path
 from app.settings import Settings
+from tests.factories.accounts import signed_in_browser, store_account
 
 _SEQUENCES = ("\x1b]0;title\x07", "\x9b2J", "\r", "\u202e", "\udc80")
 """Escape sequences in 7 and 8 bits, a return to the start of the line, text that runs backward, half a character."""
@@ -61,3 +64,25 @@ def test_nobody_can_add_a_line_to_the_log(log_format: str, capfd: pytest.Capture
 )
 def test_other_paths_are_logged_as_they_are(path: str) -> None:
     assert redact_path(path) == path
+
+
+async def _log_of_a_page(settings: Settings, capfd: pytest.CaptureFixture[str]) -> dict[str, object]:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        account = await store_account(app.state.db, email="ada@example.org")
+        async with await signed_in_browser(app, account) as browser:
+            capfd.readouterr()
+            await browser.get("/en/settings")
+    entries = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    (entry,) = [entry for entry in entries if entry["event"] == "request"]
+    assert "ada" not in str(entry)
+    return {name: entry.get(name) == value for name, value in {"account": account.id, "address": "127.0.0.1"}.items()}
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_the_access_log_names_account_and_address_only_where_that_is_set(
+    settings: Settings, capfd: pytest.CaptureFixture[str], named: bool
+) -> None:
+    chosen = settings.model_copy(update={"log_format": "json", "log_clients": named})
+
+    assert await _log_of_a_page(chosen, capfd) == {"account": named, "address": named}
