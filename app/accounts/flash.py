@@ -73,6 +73,9 @@ _MESSAGES = {
     "emails_retried": N_("The emails are sent now."),
     "email_discarded": N_("The email was discarded."),
     "test_email_sent": N_("The mail server accepted the test email. See whether it arrives."),
+    "drained": N_("The runner starts no new sessions."),
+    "undrained": N_("The runner starts sessions again."),
+    "session_stopped": N_("The session was stopped."),
     "confirmation_sent": N_("A new link is on its way."),
 }
 

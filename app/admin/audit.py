@@ -43,6 +43,7 @@ class AuditAction(StrEnum):
     emails_retried = "emails_retried"
     email_discarded = "email_discarded"
     test_email_sent = "test_email_sent"
+    session_stopped = "session_stopped"
     maintenance_on = "maintenance_on"
     maintenance_off = "maintenance_off"
     drain_on = "drain_on"

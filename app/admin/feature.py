@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.admin.audit import AuditRetention
 from app.admin.audit_routes import router as audit_router
+from app.admin.live_routes import router as live_router
 from app.admin.mail_routes import router as mail_router
 from app.admin.maintenance_routes import router as maintenance_router
 from app.admin.people_routes import router as people_router
@@ -35,7 +36,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="admin",
-    routers=(router, people_router, mail_router, maintenance_router, audit_router),
+    routers=(router, people_router, live_router, mail_router, maintenance_router, audit_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (AuditRetention(SETTINGS.get(app).audit_retention),),
 )

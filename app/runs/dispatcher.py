@@ -31,7 +31,7 @@ from app.progress.service import ProgressService
 from app.runs import event_log
 from app.runs.adoption import FOLLOWED_FOR
 from app.runs.awards import RunAwards
-from app.runs.errors import CellNotFound, RunnerOffline, refusal_error
+from app.runs.errors import CellNotFound, NoNewSessions, RunnerOffline, refusal_error
 from app.runs.follower_pool import FollowerPool
 from app.runs.ip_limits import AddressLimiter
 from app.runs.judgements import ExerciseGone, RunHook, RunRequests
@@ -39,13 +39,14 @@ from app.runs.machines import Machine
 from app.runs.models import Run
 from app.runs.queue_position import QueuePosition, position_of_run
 from app.runs.quotas import QuotaLimits, QuotaOwner, Quotas
-from app.runs.service import check_code, count_runs_ahead, has_run, start_run, withdraw_run
+from app.runs.service import check_code, count_runs_ahead, has_run, session_id, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
+from app.site_switches import Switch, SwitchStates
 from app.web.client_network import ClientAddress, client_network
 from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
-from runners.wire.protocol import RunAccepted
+from runners.wire.protocol import RunAccepted, SessionState
 
 _log = structlog.get_logger("dispatcher")
 _SUBMIT_RETRY_INTERVAL_S = 0.1
@@ -64,6 +65,7 @@ class RunDispatcher:
         catalog: Catalog,
         progress: ProgressService,
         hooks: Sequence[RunHook] = (),
+        switches: SwitchStates | None = None,
     ) -> None:
         self.db = db
         self.runner = runner
@@ -73,6 +75,7 @@ class RunDispatcher:
         self.followers = FollowerPool(db, runner, bus, self.quotas, RunAwards(progress, hooks), self._request_of)
         self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
         self._addresses = AddressLimiter(settings.visitors_per_address)
+        self._switches = switches or SwitchStates()
         self._max_unfinished = settings.max_unfinished_runs
         self._submit_timeout_s = settings.submit_timeout_s
 
@@ -97,11 +100,14 @@ class RunDispatcher:
         Raises:
             QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was stored.
             RunnerOffline: the supervisor does not respond; nothing was stored.
+            NoNewSessions: the runner is drained, and the learner has no session on this machine; nothing was stored.
             AllSessionsBusy, SessionQueueFull, RunRefused: the supervisor rejected the run; nothing was stored.
             DatabaseFull, DatabaseUnavailable: the output could not be stored, even if the run itself could be.
         """
         await self.db.health.check()
         check_code(code)
+        if self.drained and (judgement is not None or not await self._has_session(owner.learner, lesson, machine)):
+            raise NoNewSessions
         self.quotas.admit(owner, code)
         async with self.db.writing() as session:
             run = await start_run(
@@ -131,6 +137,20 @@ class RunDispatcher:
         await self._note_submitted(run)
         self.followers.watch(run.id, owner.network)
         return run, position_of_run(run, accepted.session, accepted.ahead)
+
+    @property
+    def drained(self) -> bool:
+        """Whether no new sessions may start."""
+        return self._switches.since(Switch.drain) is not None
+
+    async def _has_session(self, learner: str, lesson: Lesson, machine: Machine) -> bool:
+        try:
+            found = await self.runner.session(session_id(learner, lesson.key, machine))
+        except RequestRefused:
+            return False
+        except RunnerUnavailable as e:
+            raise RunnerOffline from e
+        return found.state not in (SessionState.gone, SessionState.queued)
 
     async def stop(self, run: Run) -> None:
         """Stop a run unless it has finished. Its end arrives as an event."""

@@ -35,6 +35,13 @@ class OutputDeleted(NotFound):
     message = N_("The output of this run was deleted to save space. Run the cell again to see it.")
 
 
+class NoNewSessions(ServiceUnavailable):
+    """An admin has drained the runner."""
+
+    message = N_("No new sessions start at the moment, because the server is about to be maintained. Try again later.")
+    retry_after_s = 300
+
+
 class CellNotFound(NotFound):
     """The lesson has no cell with this name."""
 

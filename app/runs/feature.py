@@ -22,6 +22,7 @@ from app.runs.session_routes import router as session_router
 from app.runs.sweeper import OutputSweeper
 from app.settings import is_public_url
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, RUNNER, SETTINGS
+from app.web.maintenance import SWITCHES
 from runners.wire.client import RunnerClient
 
 _ENDING_S = 2.0
@@ -44,6 +45,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             CATALOG.get(app),
             PROGRESS.get(app),
             RUN_HOOKS.get(app),
+            SWITCHES.get(app),
         ),
     )
     watched = DATABASE.get(app), runner, BUS.get(app)

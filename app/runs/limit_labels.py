@@ -69,7 +69,7 @@ def format_limit(limit: ReachedLimit) -> str:
         case "s":
             return _format_duration(limit.value)
         case "bytes" | "bytes/s":
-            return _format_bytes(limit.value)
+            return format_bytes(limit.value)
         case _:
             return number(limit.value)
 
@@ -80,7 +80,8 @@ def limit_advice(outcome: Outcome, limit: ReachedLimit | None) -> str:
     return gettext(_ADVICE[name]) if name is not None else ""
 
 
-def _format_bytes(value: float) -> str:
+def format_bytes(value: float) -> str:
+    """A size in readable units: ``8 MiB``."""
     unit = 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1

@@ -13,7 +13,7 @@ from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.runs import session_panel
 from app.runs.dispatcher import RequestedLesson, RunDispatcherDep, VisitorAddress
-from app.runs.errors import AddressLimitReached, InvalidFailureAction
+from app.runs.errors import AddressLimitReached, InvalidFailureAction, NoNewSessions
 from app.runs.failure_injection import inject_failure
 from app.runs.machines import Machine, choose_machine, lesson_machines
 from app.web.access import Access
@@ -77,7 +77,9 @@ async def start_session(
 ) -> HTMLResponse:
     try:
         dispatcher.admit(address, learner)
-    except AddressLimitReached:  # reported when the learner presses Run; readers need not know
+        if dispatcher.drained:
+            raise NoNewSessions
+    except (AddressLimitReached, NoNewSessions):  # reported when the learner presses Run; readers need not know
         return render_fragment(
             request, _PANEL_TEMPLATE, session=await session_panel.load_panel(dispatcher.runner, learner, lesson, chosen)
         )

@@ -206,6 +206,16 @@ class UsageWatcher:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
 
+    async def memory_bytes(self) -> int | None:
+        """The sandbox's memory now, without what it shares with others; None if it is gone. Expensive to read."""
+        try:
+            return await asyncio.to_thread(self._measure, self._sandbox.file_bytes())
+        except SandboxGone:
+            return None
+
+    def _measure(self, files: int) -> int:
+        return files + sum(self._share_of(process.pid) for process in _TABLE.tree(self._sandbox.pid))
+
     def begin_run(self) -> None:
         """Start a run, with the full CPU time and a new memory peak."""
         self._sandbox.group.reset_peak()

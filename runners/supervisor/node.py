@@ -46,7 +46,6 @@ from runners.wire.protocol import (
     LibraryPatches,
     LimitName,
     Outcome,
-    OwnedSession,
     OwnedSessions,
     ReachedLimit,
     RunAccepted,
@@ -202,8 +201,19 @@ class Node:
 
     def owned_sessions(self) -> OwnedSessions:
         """The sessions of learners; those of the judge end by themselves."""
-        theirs = [s for s in self._sessions.values() if not s.over and not _judges(s)]
-        return OwnedSessions(sessions=tuple(OwnedSession(id=s.name, owner=s.spec.owner, state=s.state) for s in theirs))
+        in_turn = self._in_turn()
+        positions = {session.name: number for number, session in enumerate(in_turn, 1)}
+        return OwnedSessions(sessions=tuple(s.owned(positions.get(s.name)) for s in self._of_learners()))
+
+    async def measured_sessions(self) -> OwnedSessions:
+        """The sessions of learners with the memory of each. Reading it takes milliseconds for each of its processes."""
+        memory = {session.name: await session.memory_bytes() for session in self._of_learners()}
+        sessions = self.owned_sessions().sessions
+        measured = tuple(s.model_copy(update={"memory_bytes": memory.get(s.id)}) for s in sessions)
+        return OwnedSessions(sessions=measured)
+
+    def _of_learners(self) -> list[Session]:
+        return [s for s in self._sessions.values() if not s.over and not _judges(s)]
 
     def session(self, name: str) -> SessionInfo:
         """Look at a session. Raises UnknownSessionOrRun."""

@@ -88,7 +88,8 @@ async def survey_host(_: Request) -> Response:
 
 
 async def list_sessions(request: Request) -> Response:
-    return _json(_node(request).owned_sessions())
+    measured = request.query_params.get("measured") == "1"
+    return _json(await _node(request).measured_sessions() if measured else _node(request).owned_sessions())
 
 
 async def request_session(request: Request) -> Response:

@@ -26,6 +26,7 @@ from runners.wire.protocol import (
     InjectedFailure,
     KerasVersion,
     Outcome,
+    OwnedSession,
     SessionInfo,
     SessionSpec,
     SessionState,
@@ -116,7 +117,7 @@ class Session:
         """Whether the starting kernel has to wait for an import of TensorFlow."""
         self.used = False
         """Whether any run has been submitted."""
-        self._idle_since = self._workless_since = time.monotonic()
+        self._idle_since = self._workless_since = self._requested_at = time.monotonic()
         self._running_since: float | None = None
         self.gone_at = 0.0
         """The monotonic time at which it was gone."""
@@ -146,6 +147,23 @@ class Session:
         """Restart its idle time, because the learner is still there."""
         self._idle_since = time.monotonic()
         self._news.set()
+
+    def owned(self, position: int | None = None) -> OwnedSession:
+        """The session in a list of all; the node passes its position in the queue."""
+        return OwnedSession(
+            id=self.name,
+            owner=self.spec.owner,
+            state=self.state,
+            topology=self.spec.topology,
+            keras=self.spec.keras,
+            age_s=time.monotonic() - self._requested_at,
+            idle_s=self.idle_s if self.state == SessionState.idle else 0.0,
+            position=position,
+        )
+
+    async def memory_bytes(self) -> int | None:
+        """Its memory, without what it shares with others; None while it has no sandbox."""
+        return await self._usage.memory_bytes() if self._usage else None
 
     def info(self, position: int | None = None, wait_s: float | None = None) -> SessionInfo:
         """The session's current state; the node passes its position in the queue and the estimated wait."""

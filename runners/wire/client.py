@@ -93,9 +93,10 @@ class RunnerClient:
         """Fetch the patches to other libraries in sessions. Raises RunnerUnavailable while it is down."""
         return LibraryPatches.model_validate_json(await self._send("GET", "/patches"))
 
-    async def owned_sessions(self) -> Sequence[OwnedSession]:
-        """Fetch all sessions of learners, with their owners."""
-        return OwnedSessions.model_validate_json(await self._send("GET", "/sessions")).sessions
+    async def owned_sessions(self, *, measured: bool = False) -> Sequence[OwnedSession]:
+        """Fetch all sessions of learners, with their owners; with ``measured``, their memory, which takes longer."""
+        path = "/sessions?measured=1" if measured else "/sessions"
+        return OwnedSessions.model_validate_json(await self._send("GET", path)).sessions
 
     async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Create or find the session. Returns at once; its state may be queued or starting."""

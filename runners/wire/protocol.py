@@ -8,7 +8,7 @@ method    path                             meaning
 ========  ===============================  =========================================================
 GET       /health                          Health
 GET       /host                            HostSurvey
-GET       /sessions                        OwnedSessions; all sessions of learners
+GET       /sessions                        OwnedSessions; all sessions of learners; ?measured=1 adds memory
 PUT       /sessions/{id}                   SessionSpec -> SessionInfo; requests a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
@@ -250,6 +250,16 @@ class OwnedSession(WireModel):
     id: str
     owner: str
     state: SessionState
+    topology: str = ""
+    keras: KerasVersion = 3
+    age_s: float = 0.0
+    """Seconds since it was requested."""
+    idle_s: float = 0.0
+    """Seconds since its last run ended; 0 while busy."""
+    position: int | None = None
+    """Its position in the node's queue, counted from 1; None if it is not queued."""
+    memory_bytes: int | None = None
+    """Its memory, without what it shares with others; None if it was not asked for, or the session has no sandbox."""
 
 
 class OwnedSessions(WireModel):

@@ -76,6 +76,7 @@ class ScriptedSupervisor:
         self.patches = LibraryPatches()
         self.refuse: tuple[int, Refusal] | None = None
         self.session_state = SessionState.idle
+        self.memory_bytes: int | None = None
         self.answer: list[str] | None = None
         """If set, every run prints these and ends ``ok`` by itself."""
         self.garbled: set[int] = set()
@@ -209,7 +210,15 @@ class ScriptedSupervisor:
     async def _list(self, _: Request) -> Response:
         busy = {run.request.session for run in self.runs.values() if not run.finished}
         theirs = [
-            OwnedSession(id=name, owner=self._owners[name], state=SessionState.busy if name in busy else info.state)
+            OwnedSession(
+                id=name,
+                owner=self._owners[name],
+                state=SessionState.busy if name in busy else info.state,
+                topology=info.topology,
+                keras=info.keras,
+                position=info.position,
+                memory_bytes=self.memory_bytes,
+            )
             for name, info in self.sessions.items()
         ]
         return _json(OwnedSessions(sessions=tuple(theirs)))

@@ -61,6 +61,10 @@ async def test_all_sessions_are_listed_with_their_owners(client: RunnerClient, l
     await learner.run("1")
     mine = [session for session in await client.owned_sessions() if session.id == learner.session]
     assert [(session.owner, session.state) for session in mine] == [(learner.spec.owner, "idle")]
+    assert [(session.topology, session.memory_bytes) for session in mine] == [(learner.spec.topology, None)]
+    (measured,) = [one for one in await client.owned_sessions(measured=True) if one.id == learner.session]
+    assert 1 << 20 < (measured.memory_bytes or 0) < 200 << 20
+    assert measured.age_s >= measured.idle_s > 0
 
     await learner.leave()
     assert learner.session not in [session.id for session in await client.owned_sessions()]
