@@ -20,6 +20,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "load"),
     "app/lessons/": ("wheel", "lessons", "soak", "fuzz", "load"),
     "app/cli/": ("wheel", "lessons", "runner", "soak", "fuzz", "load"),
+    "app/runs/": ("wheel", "runner", "soak", "fuzz", "load"),
     "app/": ("wheel", "soak", "fuzz", "load"),
     "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),

@@ -212,6 +212,10 @@ class RealSupervisor:
                 found += [p for p in inside if "runners.zygote.fork_server" in p.cmdline() and p.name() != "bwrap"]
         return found
 
+    def outer_sandboxes(self) -> list[psutil.Process]:
+        """The bubblewrap processes around its zygotes."""
+        return [p for p in psutil.Process(self.pid).children() if p.name() == "bwrap"]
+
     def cgroups(self) -> list[Path]:
         """Its own cgroup for each controller; those of its sessions are below it."""
         return cgroups_of(self.pid)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
 import shutil
 import tempfile
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +20,9 @@ from runners.wire.protocol import Health
 from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.course import LESSON
 from tests.factories.scripted_supervisor import ScriptedSupervisor
-from tests.factories.unprivileged_user import unprivileged_command
+from tests.factories.unsandboxed_server import LEAST, served_unsandboxed, without_bubblewrap
 
 UID = 62_900 + os.getpid() % 90
-LEAST: dict[str, Any] = {"warm_kernels": 0, "prepare_data_sets": 0}
-"""Of what a runner does when it starts."""
 SENTENCE = "I accept that untrusted users can harm this machine"
 
 
@@ -38,11 +33,6 @@ def place() -> Iterator[Path]:
         if os.geteuid() == 0:
             os.chown(folder, UID, UID)
         yield Path(folder)
-
-
-def without_bubblewrap(place: Path) -> tuple[str, ...]:
-    """An unprivileged user who finds programs only by their full path."""
-    return (*unprivileged_command(UID), "env", f"PATH={place}", f"TMPDIR={place}")
 
 
 # --- the doctor -------------------------------------------------------------------------------------------------
@@ -111,7 +101,7 @@ async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
 async def test_the_doctor_starts_its_own_runner_and_exits_with_3_if_a_layer_is_missing(
     place: Path, lessons: Path
 ) -> None:
-    before = without_bubblewrap(place)
+    before = without_bubblewrap(UID, place)
     command = await start("doctor", before=before, data_dir=place / "data", lessons_dir=lessons, **LEAST)
     ended = await finish(command, within_s=120)
 
@@ -153,39 +143,6 @@ async def test_ready_tells_that_runs_are_refused_and_not_why(
     assert "outer sandbox" not in ready.text
 
 
-@asynccontextmanager
-async def _served(place: Path, lessons: Path, **settings: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Process, str]]:
-    """A server for untrusted users, started by an unprivileged user without bubblewrap; its log; its runner is up."""
-    options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons} | LEAST | settings
-    serve = ("serve", "--host", "0.0.0.0", "--port", "0")
-    process = await start(*serve, before=without_bubblewrap(place), **options)
-    try:
-        assert process.stderr is not None
-        url, said = None, ""
-        async with asyncio.timeout(60):
-            while not url:
-                line = (await process.stderr.readline()).decode()
-                assert line, said
-                said += line
-                url = re.search(r"http://\S+?(?=/ )", line)
-        async with httpx.AsyncClient(base_url=url[0], headers={"origin": url[0]}, timeout=30) as client:
-            async with asyncio.timeout(90):
-                while not await _ready(client):  # noqa: ASYNC110
-                    await asyncio.sleep(0.2)
-            yield client, process, said
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await finish(process)
-
-
-async def _ready(client: httpx.AsyncClient) -> bool:
-    try:
-        return (await client.get("/readyz")).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 @pytest.fixture
 def lessons(settings: Settings, place: Path) -> Path:
     """The small course, readable by the unprivileged user."""
@@ -194,7 +151,7 @@ def lessons(settings: Settings, place: Path) -> Path:
 
 
 async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sandbox(place: Path, lessons: Path) -> None:
-    async with _served(place, lessons) as (client, process, said):
+    async with served_unsandboxed(UID, place, lessons) as (client, process, said):
         page = await client.get("/", follow_redirects=True)
         body = {"lesson": LESSON, "cell": "hello", "code": "print(1)"}
         run = await client.post("/runs", json=body, headers={"accept-language": "en"})
@@ -209,12 +166,3 @@ async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sand
     log = said + ended.err + ended.out  # the runner may be up before the server says where it is
     assert "safeguard missing: outer sandbox" in log
     assert "apt-get install bubblewrap" in log
-
-
-async def test_an_operator_who_accepts_the_risk_literally_serves_untrusted_users(place: Path, lessons: Path) -> None:
-    async with _served(place, lessons, unsafe_runner=SENTENCE) as (client, *_):
-        run = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
-        stream = await client.get(run.json()["urls"]["stream"])
-
-    assert run.status_code == 202
-    assert "finished" in stream.text

@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,11 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from runners.supervisor.server import bind_socket
-from runners.wire.protocol import Health
 from tests.factories.browser_client import press_run
 from tests.factories.cli_process import finish, lockstep, start
-from tests.factories.course import LESSON
-from tests.factories.real_supervisor import RealSupervisor
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.sse_client import live_stream
-from tests.factories.unprivileged_user import unprivileged_command
 
-UID = 62_800 + os.getpid() % 90
 _PATIENCE_S = 120.0
 """For a start on a busy machine. A process that ends is noticed at once."""
 
@@ -178,31 +173,6 @@ async def test_a_worker_that_is_killed_is_replaced_and_all_end_with_their_parent
         async with asyncio.timeout(10):
             while await _answers(client):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-
-
-@pytest.fixture
-def bare_node() -> Iterator[RealSupervisor]:
-    """A runner that has not started yet, of an unprivileged user who does not find bubblewrap."""
-    node = RealSupervisor((*unprivileged_command(UID), "env", "PATH=/nothing"), warm_kernels=0)
-    if os.geteuid() == 0:
-        for folder in (node.folder, node.data, node.temporary):
-            os.chown(folder, UID, UID)
-    yield node
-    node.remove()
-
-
-async def test_a_runner_that_starts_after_the_server_hears_that_untrusted_users_come(
-    settings: Settings, bare_node: RealSupervisor
-) -> None:
-    options = {"data_dir": settings.data_dir, "lessons_dir": settings.lessons_dir, "runner_socket": bare_node.socket}
-    async with _served("--host", "0.0.0.0", **options) as (_, client):
-        await asyncio.to_thread(bare_node.start)
-        assert not Health.model_validate(bare_node.health()).safe
-        answer = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
-        ready = await client.get("/readyz")
-
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "execution_disabled")
-    assert ready.json()["refuses"] == ["runs"]
 
 
 async def _answers(client: httpx.AsyncClient) -> bool:

@@ -34,7 +34,10 @@ parts = loaded()
         (["README.md", "docs/learn/training-output.md", "tests/unit/test_docs.py"], []),
         (["lessons/distributed-tensorflow/mixed-precision/lesson.md"], ["wheel", "lessons", "load"]),
         (["app/lessons/routes.py"], ["wheel", "lessons", "soak", "fuzz", "load"]),
-        (["app/runs/follower_pool.py", "docs/learn/strategies.md"], ["wheel", "matrix", "soak", "fuzz", "load"]),
+        (
+            ["app/runs/follower_pool.py", "docs/learn/strategies.md"],
+            ["wheel", "runner", "matrix", "soak", "fuzz", "load"],
+        ),
         (["runners/guest/api/cluster_failures.py"], list(parts.ALL)),
         (["tests/long/soak/soak_programs.py", "README.md"], ["soak"]),
         (["tests/factories/sandbox_escapes.py"], ["hostile", "runner", "matrix", "soak", "fuzz", "load"]),
