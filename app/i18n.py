@@ -73,6 +73,11 @@ def ngettext(singular: str, plural: str, n: int) -> str:
     return _translations(_current.get()).ngettext(singular, plural, n)
 
 
+def pgettext(context: str, message: str) -> str:
+    """The message in the current language, where other languages need another word than elsewhere."""
+    return str(_translations(_current.get()).pgettext(context, message))
+
+
 _ = gettext
 
 

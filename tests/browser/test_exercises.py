@@ -423,5 +423,5 @@ async def test_a_run_that_does_not_show_the_result_says_so_and_can_be_repeated(h
     await cell.root.get_by_role("button", name="Reset").click()
     await printed.get_by_role("button", name="Run the cell again").click()
 
-    await expect(cell.root.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    await expect(cell.button("run")).to_be_focused()
     await expect(printed).to_contain_text("You guessed right.")

@@ -92,6 +92,23 @@ async def test_the_sitemap_lists_each_published_page_in_each_language(public_app
     assert answer.text.count(f'hreflang="x-default" href="{ORIGIN}/en/courses/small/first"') == 3
 
 
+async def test_every_run_button_has_a_name_of_its_own(client: httpx.AsyncClient) -> None:
+    html = (await client.get(LESSON_PAGE)).text
+
+    names = re.findall(
+        r'data-action="run".*?<span class="label">(Run)</span><span class="visually-hidden">( .+?)<', html
+    )
+    assert len(names) == html.count('data-action="run"') > 1
+    assert len(set(names)) == len(names)
+
+
+async def test_a_word_is_another_one_where_another_language_needs_it(client: httpx.AsyncClient) -> None:
+    found = {lang: (await client.get(f"/{lang}/courses/small/first")).text for lang in ("en", "zh")}
+
+    assert ">Report</a>" in found["en"]
+    assert ">报告问题</a>" in found["zh"], "what one does with a comment is called 举报"
+
+
 async def test_choosing_another_language_than_the_browsers_is_remembered(client: httpx.AsyncClient) -> None:
     navigation = {"accept-language": "en", "sec-fetch-mode": "navigate"}
 

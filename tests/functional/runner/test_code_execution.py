@@ -134,6 +134,12 @@ async def test_a_child_repeats_nothing_that_its_parent_printed(learner: SessionC
     assert (told.stdout.count("parent"), told.stdout.count("."), told.stdout.count("c")) == (1, 20, 20)
 
 
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)"])
+async def test_the_last_words_of_a_process_that_ends_at_once_are_kept(learner: SessionClient, end: str) -> None:
+    told = await learner.run(f"import os, sys\nprint('first')\nprint('last words', end='')\n{end}")
+    assert (told.outcome, told.stdout) == (Outcome.crash, "first\nlast words")
+
+
 async def test_carriage_returns_and_colours_are_kept(learner: SessionClient) -> None:
     told = await learner.run(r"print('10%\r50%\r\x1b[32m100%\x1b[0m\x08')")
     assert told.stdout == "10%\r50%\r\x1b[32m100%\x1b[0m\x08\n"

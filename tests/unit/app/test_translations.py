@@ -36,7 +36,7 @@ def _in_the_code() -> set[Key]:
     """Every message that the code and the templates mark."""
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]["mappings"]
     methods = [(table["pattern"], table["method"]) for table in tables]
-    keywords = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2)}
+    keywords = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
     found = extract_from_dir(ROOT, methods, {}, keywords, directory_filter=lambda path: _is_ours(Path(path)))
     return {message for _file, _line, message, _comments, _context in found}
 
