@@ -23,8 +23,14 @@ MANIFEST = "manifest.json"
 MAX_MEMBERS = 100_000
 _LIMITS_MB = {"database": 64, "lessons": 256, "secrets": 1, MANIFEST: 32}
 """The largest file of each folder, in MiB. Database files are split long before."""
+MAX_LESSONS_MB = 4096
+"""All lessons together, in MiB: three megabytes of zeros, compressed, would otherwise fill a disk."""
+_MOST_ROWS = 2**63 - 1
+_LONGEST_FACT = 200
+"""Characters of a text in the manifest."""
 _MAX_TRAILER_BYTES = 64 * 1024
 """After the last file, tar fills its last record with zeros: 10 KiB at most."""
+_LESSONS = "lessons/"
 _COMPRESSION = 6
 _BLOCK = 512
 _READ_BYTES = 2**20
@@ -81,13 +87,19 @@ class Manifest:
         try:
             told = json.loads(data)
             if told["format"] != FORMAT:
-                raise DamagedArchive(f"it has format {told['format']!r}, and this version of Lockstep reads {FORMAT}")
+                other = _shown(str(told["format"])).strip("'")
+                raise DamagedArchive(f"it has format {other}, and this version of Lockstep reads {FORMAT}")
             members = {str(n): MemberSummary(int(m["size"]), str(m["sha256"])) for n, m in told["members"].items()}
             rows = {str(table): int(count) for table, count in told["rows"].items()}
             version, revision, created_at, database = (
                 str(told[name]) for name in ("version", "revision", "created_at", "database")
             )
-            return cls(version, revision, created_at, database, rows, members)
+            facts = (version, revision, created_at, database)  # commands print them: nothing that a terminal obeys
+            if not all(fact.isprintable() and len(fact) <= _LONGEST_FACT for fact in facts):
+                raise ValueError("a fact that cannot be shown")
+            if not all(0 <= count <= _MOST_ROWS for count in rows.values()):
+                raise ValueError("a number of rows that no table has")
+            return cls(*facts, rows, members)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise DamagedArchive("its manifest is damaged") from None
 
@@ -99,6 +111,8 @@ class ArchiveWriter:
         self._gzip = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_COMPRESSION)
         self._tar = tarfile.TarFile(fileobj=self._gzip, mode="w", format=tarfile.USTAR_FORMAT)
         self.members: dict[str, MemberSummary] = {}
+        self._lessons = 0
+        """Bytes of lessons."""
 
     def add(self, name: str, data: bytes) -> None:
         """Add a file.
@@ -112,7 +126,11 @@ class ArchiveWriter:
             raise BackupError(f"{name} is too large for a backup, which allows {most >> 20} MiB. Make it smaller.")
         if len(self.members) >= MAX_MEMBERS:
             raise BackupError(f"A backup holds {MAX_MEMBERS:,} files at most. Use the database's own tools.")
+        lessons = self._lessons + (len(data) if name.startswith(_LESSONS) else 0)
+        if lessons > MAX_LESSONS_MB << 20:
+            raise BackupError(f"A backup holds {MAX_LESSONS_MB:,} MiB of lessons at most. Keep large files elsewhere.")
         self._write(name, data)
+        self._lessons = lessons
         self.members[name] = MemberSummary(len(data), hashlib.sha256(data).hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
@@ -159,6 +177,7 @@ class ArchiveReader:
                 says, which is known after the last one.
         """
         found: dict[str, MemberSummary] = {}
+        lessons = 0
         while self._manifest is None:
             name, data = self._member()
             if name == MANIFEST:
@@ -167,6 +186,9 @@ class ArchiveReader:
             if name in found or len(found) >= MAX_MEMBERS:
                 raise DamagedArchive(f"it has {name} twice" if name in found else "it has too many files")
             found[name] = MemberSummary(len(data), hashlib.sha256(data).hexdigest())
+            lessons += len(data) if name.startswith(_LESSONS) else 0
+            if lessons > MAX_LESSONS_MB << 20:
+                raise DamagedArchive(f"its lessons have more than {MAX_LESSONS_MB:,} MiB")
             yield name, data
         self._expect_end()
         expected = self._manifest.members

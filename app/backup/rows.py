@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from app.db import Database
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 4 * 2**20
 """A batch ends after the first row with which its texts are larger."""
+_MOST_NUMBER = 2**63 - 1
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows done, and of all rows."""
@@ -221,12 +224,18 @@ def decode_batch(table: str, data: bytes, schema: Schema) -> RowBatch:
         raise damaged from None
     if table not in schema or not unique <= schema[table] or len(unique) < len(columns):
         raise damaged
-    plain = (str, int, float, bytes, datetime, type(None))
-    if not all(
-        isinstance(row, list) and len(row) == len(columns) and all(isinstance(v, plain) for v in row) for row in rows
-    ):
+    if not all(isinstance(row, list) and len(row) == len(columns) and all(map(_is_plain, row)) for row in rows):
         raise damaged
     return RowBatch(table, columns, rows)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a value that a database can hold."""
+    if isinstance(value, str):
+        return not _LONE_SURROGATE.search(value)
+    if isinstance(value, int):
+        return -_MOST_NUMBER - 1 <= value <= _MOST_NUMBER
+    return isinstance(value, float | bytes | datetime | None)
 
 
 def _tagged(value: Any) -> dict[str, str]:

@@ -26,7 +26,8 @@ def archive(files: dict[str, bytes] = FILES, **changes: Any) -> bytes:
     for name, data in files.items():
         writer.add(name, data)
     facts: dict[str, Any] = {"rows": {"runs": 1}, "members": writer.members} | changes
-    writer.finish(Manifest("1", "r", "2026-11-24T00:00:00+00:00", "sqlite", **facts))
+    told = {"version": "1", "revision": "r", "created_at": "2026-11-24T00:00:00+00:00", "database": "sqlite"}
+    writer.finish(Manifest(**(told | facts)))
     return file.getvalue()
 
 
@@ -192,6 +193,30 @@ def test_a_manifest_that_is_none_is_refused(manifest: bytes) -> None:
 def test_a_format_of_the_future_is_named() -> None:
     with pytest.raises(DamagedArchive, match="it has format 2, and this version of Lockstep reads 1"):
         read(archive(format=2))
+
+
+@pytest.mark.parametrize("fact", ["version", "revision", "created_at", "database"])
+@pytest.mark.parametrize("text", ["\x1b]0;title\x07", "1\n2", "\u202e1", "\x9b2J", "1" * 201])
+def test_a_manifest_with_what_a_terminal_obeys_is_refused(fact: str, text: str) -> None:
+    with pytest.raises(DamagedArchive, match="its manifest is damaged"):
+        read(archive(FILES, **{fact: text}))
+
+
+@pytest.mark.parametrize("count", [-1, 2**63, 10**400])
+def test_a_number_of_rows_that_no_table_has_is_refused(count: int) -> None:
+    with pytest.raises(DamagedArchive, match="its manifest is damaged"):
+        read(archive(rows={"runs": count}))
+
+
+def test_all_lessons_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = {f"lessons/{name}": bytes(600 << 10) for name in "ab"}
+    bomb = archive(two)
+    monkeypatch.setattr("app.backup.archive.MAX_LESSONS_MB", 1)
+    with pytest.raises(DamagedArchive, match="its lessons have more than 1 MiB"):
+        read(bomb)
+    with pytest.raises(BackupError, match="A backup holds 1 MiB of lessons at most"):
+        archive(two)
+    assert read(archive({"lessons/a": bytes(1 << 20), "database/runs/000001.jsonl": bytes(1 << 20)}))
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
