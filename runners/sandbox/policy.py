@@ -42,15 +42,22 @@ _PROC_HIDDEN = (
     *("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list"),
     # the kernel's build and boot, and what the machine's other users do
     *(
+        "buddyinfo",
         "cmdline",
         "config.gz",
+        "consoles",
+        "crypto",
         "diskstats",
         "interrupts",
+        "iomem",
+        "ioports",
         "locks",
         "partitions",
         "schedstat",
         "softirqs",
+        "swaps",
         "version_signature",
+        "zoneinfo",
     ),
 )
 _PROC_COVERED = ("acpi", "asound", "pressure", "scsi")

@@ -163,7 +163,9 @@ for name in ('cpu', 'io', 'memory'):
     attempt('pressure ' + name, lambda: put('/proc/pressure/' + name, b'some 150000 2000000'))
 attempt('pressure', lambda: os.listdir('/proc/pressure'), ([],))
 for path in ('/proc/keys', '/proc/kallsyms', '/proc/modules', '/proc/timer_list', '/proc/key-users', '/proc/cmdline',
-             '/proc/config.gz', '/proc/interrupts', '/proc/diskstats', '/proc/partitions', '/proc/locks'):
+             '/proc/config.gz', '/proc/interrupts', '/proc/diskstats', '/proc/partitions', '/proc/locks',
+             '/proc/buddyinfo', '/proc/zoneinfo', '/proc/iomem', '/proc/ioports', '/proc/crypto', '/proc/consoles',
+             '/proc/swaps'):
     attempt(path, lambda: open(path, 'rb').read(), (b'',))
 attempt('limits of 1', lambda: call(302, 1, 7, ctypes.create_string_buffer(16), 0))
 attempt('hide', lambda: libc.prctl(4, 0, 0, 0, 0), (-1,))
