@@ -13,6 +13,8 @@ INVALID_EMAIL = N_("Enter a complete email address, such as ada@example.org.")
 INVALID_NAME = N_("Enter a name of at most 80 characters.")
 MAX_NAME_LENGTH = 80
 """In characters."""
+_MAX_TYPED_NAME = 1000
+"""In characters, as typed: composed letters and single spaces make a name shorter, and a long text takes too long."""
 MAX_EMAIL_LENGTH = 320
 """In characters; parsing a longer text as an address takes too long."""
 _INVISIBLE_CATEGORIES = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -42,6 +44,8 @@ def email_key(email: str) -> str:
 
 def normalize_name(text: str) -> str | None:
     """The name on one line, without characters that affect the text around it; None if nothing is readable. Pure."""
+    if len(text) > _MAX_TYPED_NAME:
+        return None
     whole = " ".join(unicodedata.normalize("NFC", text).split())
     seen = any(unicodedata.category(c)[0] in "LN" for c in whole)
     hidden = any(unicodedata.category(c) in _INVISIBLE_CATEGORIES for c in whole) or _BIDI_OR_HIDDEN.search(whole)

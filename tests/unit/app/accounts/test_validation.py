@@ -55,3 +55,9 @@ def test_an_address_has_one_key_however_it_is_written() -> None:
 def test_a_name_is_one_readable_line(typed: str, read: str | None) -> None:
     assert normalize_name(typed) == read
     assert normalize_name("x" * 81) is None
+    assert normalize_name(f"Ada{' ' * 900}Lovelace") == "Ada Lovelace"
+
+
+def test_a_very_long_name_is_refused_as_it_was_typed() -> None:
+    """Normalizing a megabyte takes a tenth of a second, in which nobody else is served."""
+    assert normalize_name(f"Ada{' ' * 1000}Lovelace") is None
