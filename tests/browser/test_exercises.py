@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits
 from tests.browser.cell_page_object import CellPageObject
@@ -204,6 +204,24 @@ async def test_a_check_that_is_stopped_is_no_try(hall: VisitorFactory) -> None:
 
     await exercise.judged("The check did not finish. It does not count as a try.")
     await expect(exercise.panel).to_contain_text("after 3 more failed tries")
+
+
+async def test_a_question_shows_why_an_answer_has_to_wait(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("429 (Too Many Requests)")
+    page = await visitor.open(LESSON)
+    quiz = page.locator("#quiz-what-divides")
+
+    async def refuse(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, status=429, body=(await answer.text()).replace("Not quite", "Wait"))
+
+    await page.route("**/quizzes/*", refuse)
+    await quiz.get_by_label("The number of replicas").check()
+    await quiz.get_by_role("button", name="Answer").click()
+
+    await expect(quiz.get_by_role("status")).to_have_text("Wait. Try again.")
+    await expect(quiz.get_by_role("button", name="Answer again")).to_be_visible()
 
 
 async def test_predictions_and_a_quiz_are_answered_by_keyboard_alone(hall: VisitorFactory) -> None:
