@@ -28,9 +28,12 @@ from runners.wire.journal import OutputStream
 _PATIENCE_S = 1.0
 _FLUSHES = 64
 """The most flushes that wait to be sent."""
-_TOGETHER_S = 0.005
+_TOGETHER_S = 0.01
 """Text that is flushed sooner than this after the last text waits for the rest of the time, and leaves as one message
-with what is flushed meanwhile: a message costs its sender and its readers far more than the text in it."""
+with what is flushed meanwhile: a message costs its sender and its readers far more than the text in it. A hundred
+messages a second, however long a program prints, stay within the sandbox's share of the supervisor's time."""
+_LOOK_S = 0.001
+"""How often it is looked whether something else is to be sent meanwhile."""
 
 Piece = tuple[dict[str, Any], str]
 """Text, and the header of the request that it belongs to."""
@@ -74,7 +77,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self._at_once = _AtOnce(self.pub_thread)
         self._flushed: deque[_Flush] = deque()
         self._sent_at = 0.0
-        os.register_at_fork(before=self.flush, after_in_child=self._forget)
+        os.register_at_fork(before=self._pass_on, after_in_child=self._forget)
         self._fid = self.streams[name].read_end
         descriptor = self._original_stdstream_fd = getattr(sys, name).fileno()
         self._original_stdstream_copy = os.dup(descriptor)
@@ -88,13 +91,16 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
         This waits only if the program flushes faster than its text can be sent, or if its client requires it.
         """
+        self._pass_on()
+        interrupts.raise_deferred()
+
+    def _pass_on(self) -> None:
         if self.closed:  # Python flushes once more at exit
             return
         self._drain()
         self._send_soon(final=True)
         if self.waits or len(self._flushed) > _FLUSHES:
             self._wait()
-        interrupts.raise_deferred()
 
     def finish(self) -> None:
         """Flush, and wait until everything is sent. An interrupt comes later: this is no code of the learner."""
@@ -162,12 +168,14 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self._send_pieces(flushed.position, flushed.pieces, flushed.final)
 
     def _let_more_join(self) -> None:
-        """In the thread of the sockets, wait a moment if text was sent just now and nothing else is to be sent."""
+        """In the thread of the sockets, wait a moment if text was sent just now, until something else is to be sent."""
         if self.waits or threading.current_thread() is not self.pub_thread.thread:
             return
-        since_s = time.monotonic() - self._sent_at
-        if since_s < _TOGETHER_S and self._flushed and not self.pub_thread._events:
-            time.sleep(_TOGETHER_S - since_s)
+        if not (self._flushed and self._flushed[0].pieces):
+            return
+        until = self._sent_at + _TOGETHER_S
+        while time.monotonic() < until and not self.pub_thread._events:
+            time.sleep(_LOOK_S)
 
     def _send_all(self) -> None:
         """Send everything, including text whose scheduling was interrupted."""
