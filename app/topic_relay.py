@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 from asyncpg.exceptions import InterfaceError, PostgresError
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -29,9 +30,9 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _CHECK_INTERVAL_S = 30.0
 """A connection that the network has cut without a word is found after this time."""
-_ARRIVAL_TIMEOUT_S = 5.0
-"""How long our own message may take."""
-_UNDELIVERED_PAUSE_S = 300.0
+_ARRIVAL_TIMEOUT_S = 10.0
+"""How long our own message may take, and the connection that it arrives on."""
+_UNDELIVERED_PAUSE_S = 60.0
 """Until we try again where nothing is delivered."""
 _NOTHING_ARRIVES = (
     "nothing arrives by LISTEN. Behind a pooler in transaction mode, set LOCKSTEP_DATABASE_LISTEN_URL to an address of "
@@ -88,19 +89,30 @@ class TopicRelay:
                     await wake.wait(pause_s * random.uniform(0.5, 1))  # noqa: S311 - it only spreads the processes
 
     async def _listen(self, driver: Any, wake: Subscription) -> bool:
-        """Listen until the connection ends. False if nothing is delivered on it."""
+        """Listen until the connection ends. False if nothing was ever delivered on it."""
         driver.add_termination_listener(lambda _driver: wake.notify())
         await driver.add_listener(CHANNEL, self._receive)
         while not self._bus.closed and not driver.is_closed():
-            if not await self._hears_itself():
-                self._tell_late(_NOTHING_ARRIVES, "a message of our own did not arrive")
-                return bool(driver.is_closed())
+            if not await self._is_delivering():
+                if not (self.delivering.is_set() or driver.is_closed()):
+                    self._tell_late(_NOTHING_ARRIVES, "a message of our own did not arrive")
+                    return False
+                break
             if not self.delivering.is_set():
                 self.delivering.set()
                 self._tell_delivered()
                 self._bus.publish_all()
             await wake.wait(_CHECK_INTERVAL_S)
         return True
+
+    async def _is_delivering(self) -> bool:
+        """Whether a message of our own arrives. While all connections are in use, believe that it would."""
+        try:
+            return await self._hears_itself()
+        except PoolTimeout:
+            if not self.delivering.is_set():
+                raise
+            return True
 
     async def _hears_itself(self) -> bool:
         """Send a message through the pool, and wait for it here."""

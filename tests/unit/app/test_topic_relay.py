@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import structlog
 from sqlalchemy import make_url, text
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.bus import Bus, publish_on_commit
 from app.db import Database
@@ -114,6 +115,50 @@ async def test_after_a_lost_connection_everyone_looks_again_and_topics_arrive(
             assert await following.wait(_PATIENCE_S)
             await commit(elsewhere, "next")
             assert await following.wait(_PATIENCE_S)
+
+
+async def test_a_connection_that_went_silent_is_replaced_at_once(
+    here: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.topic_relay._CHECK_INTERVAL_S", 0.02)
+    heard = iter([True, True, False])
+    hears_itself = TopicRelay._hears_itself
+
+    async def hear(relay: TopicRelay) -> bool:
+        return next(heard, True) and await hears_itself(relay)
+
+    monkeypatch.setattr(TopicRelay, "_hears_itself", hear)
+    with structlog.testing.capture_logs() as logs:
+        async with relayed(here) as relay:
+            await asyncio.wait_for(relay.delivering.wait(), _PATIENCE_S)
+            with here.bus.subscribe("missed") as missed:
+                assert await missed.wait(_PATIENCE_S)
+            await asyncio.wait_for(relay.delivering.wait(), _PATIENCE_S)
+
+    assert [line["log_level"] for line in logs] == ["info"]
+
+
+async def test_with_every_connection_in_use_it_goes_on_listening(
+    here: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.topic_relay._CHECK_INTERVAL_S", 0.02)
+    asked = asyncio.Semaphore(0)
+    hears_itself = TopicRelay._hears_itself
+
+    async def hear(relay: TopicRelay) -> bool:
+        if not relay.delivering.is_set():
+            return await hears_itself(relay)
+        asked.release()
+        raise PoolTimeout
+
+    monkeypatch.setattr(TopicRelay, "_hears_itself", hear)
+    with structlog.testing.capture_logs() as logs:
+        async with relayed(here) as relay:
+            for _ in range(3):
+                await asyncio.wait_for(asked.acquire(), _PATIENCE_S)
+            assert relay.delivering.is_set()
+
+    assert [line["log_level"] for line in logs] == ["info"]
 
 
 async def test_where_nothing_is_delivered_the_log_says_once_that_changes_arrive_late(
