@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.accessibility import assert_fits, assert_readable_in_both_themes
 from tests.browser.cell_page_object import CellPageObject
@@ -91,3 +91,30 @@ async def test_a_wide_window_has_the_panel_beside_the_lesson(hall: VisitorFactor
     await expect(page.locator(".session-close")).to_be_hidden()
     await expect(page.locator(".session-open").first).to_be_hidden()
     await expect(page.locator(".session-machine")).to_contain_text("Keras 3")
+
+
+async def test_the_panel_polls_less_and_less_often_while_the_server_is_unavailable(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    asked: list[int] = []
+
+    async def answer(route: Route) -> None:
+        if asked:
+            asked.append(503)
+            await route.fulfill(status=503, headers={"retry-after": "10"})
+            return
+        asked.append(200)
+        response = await route.fetch()
+        panel = (await response.text()).replace("lockstep:session from:body", "lockstep:session from:body, every 2s", 1)
+        await route.fulfill(response=response, body=panel)
+
+    visitor.tolerated.append("503 (Service Unavailable)")
+    await page.clock.install()
+    await page.route("**/en/session?*", answer)
+    async with page.expect_response("**/en/session?*"):
+        await page.goto(visitor.site.url(LESSON))
+    await expect(page.locator("#session[data-state=none]")).to_be_visible()
+    for _ in range(60):
+        await page.clock.run_for(2_000)
+
+    assert 3 <= asked.count(503) <= 10, "every 2 seconds, it would be 60 times in two minutes"
