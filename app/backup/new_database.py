@@ -37,8 +37,7 @@ class DatabaseInUse(BackupError):
 async def new_database(url: str, revision: str, *, replace: bool) -> AsyncIterator[AsyncConnection]:
     """A connection to an empty schema at a revision.
 
-    When the block ends, the schema is upgraded, and the database at the URL is this one. If the block or the upgrade
-    fails, the database at the URL is as it was.
+    When the block ends, the database at the URL is this one. If the block fails, the database at the URL is as it was.
 
     Raises:
         BackupError: the database at the URL has rows and ``replace`` is false, or another program is using it.
@@ -57,7 +56,6 @@ async def _emptied_database(url: str, revision: str, replace: bool) -> AsyncIter
             await connection.run_sync(_empty, replace)
             await connection.run_sync(migrate.upgrade_connection, revision)
             yield connection
-            await connection.run_sync(migrate.upgrade_connection)
     finally:
         await db.close()
 
@@ -98,7 +96,6 @@ async def _new_file(url: str, revision: str, replace: bool) -> AsyncIterator[Asy
                 await connection.run_sync(migrate.begin)
                 await connection.run_sync(migrate.upgrade_connection, revision)
                 yield connection
-                await connection.run_sync(migrate.upgrade_connection)
         finally:
             await db.close()
         await asyncio.to_thread(_take_place, draft, file)

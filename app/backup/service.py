@@ -206,10 +206,11 @@ async def _examine(connection: AsyncConnection) -> tuple[str, Schema, list[Table
 
 
 async def _finish(connection: AsyncConnection, writer: RowWriter, expected: Mapping[str, int]) -> None:
-    """Check references, and that every row has arrived."""
+    """Check references, and that every row has arrived, and upgrade the schema."""
     await writer.finish()
     tables = await reflect(connection, dict.fromkeys(expected, frozenset()))
     found = await count_rows(connection, tables)
     for table, count in found.items():
         if count != expected[table]:
             raise BackupError(f"The table {table} has {count} rows instead of {expected[table]}. Nothing was changed.")
+    await connection.run_sync(migrate.upgrade_connection)

@@ -153,7 +153,9 @@ def _or_fail(act: Callable[[], None]) -> None:
 
 def describe_backup(summary: BackupSummary) -> str:
     """What is in a backup, for people."""
-    return (
-        f"{summary.rows:,} rows of {summary.tables} tables, {summary.secrets} secrets and {summary.lessons:,} files "
-        "of lessons"
-    )
+    rows, tables = _count(summary.rows, "row"), _count(summary.tables, "table")
+    return f"{rows} of {tables}, {_count(summary.secrets, 'secret')} and {_count(summary.lessons, 'file')} of lessons"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -37,6 +37,7 @@ def restore(
         if needs_web_user(settings.data_dir):  # root must not touch that user's files
             raise typer.Exit(_restore_as_web_user(settings, file, replace))
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = _become_owner(settings.data_dir, file)
         spool = settings.data_dir
         with (
             ending_at_sigterm(ENDED_BY_SIGTERM),
@@ -56,6 +57,24 @@ def restore(
             f"Its lessons differ from those in {settings.lessons_dir}, which were left as they are. The backup's are "
             f"in {summary.lessons}: copy what you need, and delete the folder."
         )
+
+
+def _become_owner(data_dir: Path, file: str) -> str:
+    """Give up root if the folder is another user's, because the service could not read root's files.
+
+    Returns:
+        where the backup is now: the other user need not be able to open its file.
+    """
+    owner = data_dir.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return file
+    if file != STREAM:
+        with seekable_input(file, data_dir) as backup:
+            os.dup2(backup.fileno(), 0)
+    os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)
+    return STREAM
 
 
 def _restore_as_web_user(settings: Settings, file: str, replace: bool) -> int:

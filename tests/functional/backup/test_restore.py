@@ -12,9 +12,11 @@ import signal
 import stat
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -23,7 +25,7 @@ from app import migrate
 from app.accounts.signing import load_secrets
 from app.backup.archive import BackupError
 from app.backup.service import restore_backup
-from app.backup.site_files import alone_in
+from app.backup.site_files import RestoredFiles, alone_in
 from app.db import Database
 from app.settings import Settings
 from app.tables import TABLES
@@ -44,6 +46,7 @@ from tests.factories.databases import BACKENDS
 from tests.factories.filled_database import add_runs, all_rows
 
 ROOT = Path(__file__).parents[3]
+UID = 62_700 + os.getpid() % 90
 
 
 @on_both_databases
@@ -164,6 +167,43 @@ async def follow(commands: str, folder: Path, data: Path, url: str) -> str:
 
 
 @on_both_databases
+async def test_the_secrets_are_replaced_only_once_nothing_else_can_fail(
+    site: Settings, db: Database, new_site: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, steps = await archive_of(site), list[str]()
+    upgrade, put_in_place = migrate.upgrade_connection, RestoredFiles.put_secrets_in_place
+
+    def noted_upgrade(*arguments: Any) -> None:
+        steps.append("upgrade" if len(arguments) == 1 else "create")
+        upgrade(*arguments)
+
+    def noted_secrets(files: RestoredFiles) -> None:
+        steps.append("secrets")
+        put_in_place(files)
+
+    monkeypatch.setattr(migrate, "upgrade_connection", noted_upgrade)
+    monkeypatch.setattr(RestoredFiles, "put_secrets_in_place", noted_secrets)
+    await restore_backup(new_site, archive, silent)
+    assert steps[-2:] == ["upgrade", "secrets"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+async def test_root_restores_for_the_user_whose_folder_it_is(site: Settings, db: Database, tmp_path: Path) -> None:
+    file = tmp_path / "site.tar.gz"
+    file.write_bytes((await archive_of(site)).getvalue())
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:  # pytest's own folders are root's
+        data = Path(folder)
+        os.chown(data, UID, UID)
+        restored = await lockstep("restore", str(file), data_dir=data, lessons_dir=site.lessons_dir)
+        assert restored.status == 0, restored.err
+        assert {"lockstep.db", "secrets"} <= owners_in(data).keys()
+        assert set(owners_in(data).values()) == {(UID, UID)}
+
+
+def owners_in(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.stat().st_uid, path.stat().st_gid) for path in folder.rglob("*")}
+
+
 async def test_a_database_with_rows_is_replaced_only_when_told(site: Settings, db: Database, tmp_path: Path) -> None:
     file = tmp_path / "site.tar.gz"
     file.write_bytes((await archive_of(site)).getvalue())
