@@ -6,6 +6,7 @@ from the folder and the previous Snapshot, and never changes afterwards.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -91,13 +92,23 @@ def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
     courses: dict[str, CourseSource] = {}
     mistakes: list[LessonFileError] = []
     readings: dict[Path, LoadedFile] = {}
-    for folder in _course_folders(root):
+    try:
+        folders = _course_folders(root)
+    except OSError as e:
+        wrong_folder = f"the folder cannot be read: {e.strerror}; allow it for user {os.geteuid()}"
+        return replace(before, mistakes=(LessonFileError(root, 1, wrong_folder),))
+    for folder in folders:
         course, wrong = _load_course(folder, before.courses.get(folder.name))
         mistakes += wrong
         if course is not None:
             courses[course.slug] = course
             for slug in course.lessons:
-                readings |= _load_lesson(folder / slug, course.slug, before.readings)
+                try:
+                    readings |= _load_lesson(folder / slug, course.slug, before.readings)
+                except PermissionError:  # the course's own file says so, too
+                    readings |= {
+                        path: file for path, file in before.readings.items() if path.is_relative_to(folder / slug)
+                    }
     if not courses and not mistakes:
         mistakes.append(LessonFileError(root, 1, "there is no course here; add a folder with a course.toml"))
     lessons = {key: lesson for course in courses.values() for key, lesson in _assemble(root, course, readings)}
@@ -127,7 +138,15 @@ def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None) -> bool:
 def _course_folders(root: Path) -> list[Path]:
     if not root.is_dir():
         return []
-    return sorted(child for child in root.iterdir() if (child / "course.toml").is_file())
+    return sorted(child for child in root.iterdir() if _may_be_course(child))
+
+
+def _may_be_course(folder: Path) -> bool:
+    """Whether it has the file of a course, or hides whether it has."""
+    try:
+        return (folder / "course.toml").is_file()
+    except PermissionError:
+        return bool(SLUG_PATTERN.fullmatch(folder.name))
 
 
 def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSource | None, list[LessonFileError]]:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +239,59 @@ def test_a_folder_without_courses_is_an_error(tmp_path: Path) -> None:
         assert [problem.text for problem in catalog.problems] == [
             "there is no course here; add a folder with a course.toml"
         ]
+
+
+@contextmanager
+def unreadable(folder: Path) -> Iterator[None]:
+    """Nobody may look into the folder, and this process is not root meanwhile."""
+    user = os.geteuid()
+    folder.chmod(0)
+    if user == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def open_root(root: Path) -> Iterator[Path]:
+    """The folder where another user can read it: pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as place:
+        Path(place).chmod(0o755)
+        copy = shutil.copytree(root, Path(place) / "lessons")
+        for path in (copy, *copy.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        yield copy
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_the_last_lessons_stay(open_root: Path) -> None:
+    catalog = Catalog(open_root, quiet=True)
+    catalog.reload()
+    with unreadable(open_root):
+        catalog.reload()
+        allow = f"the folder cannot be read: Permission denied; allow it for user {os.geteuid()}"
+    assert [str(problem) for problem in catalog.problems] == [f"{open_root}:1: {allow}"]
+    assert catalog.lesson("course", "two", "en")
+
+
+def test_a_course_that_cannot_be_read_is_named_and_its_last_lessons_stay(open_root: Path) -> None:
+    catalog = Catalog(open_root, quiet=True)
+    catalog.reload()
+    with unreadable(open_root / "course"):
+        catalog.reload()
+    denied = "the file cannot be read: Permission denied; check its permissions"
+    assert [str(problem) for problem in catalog.problems] == [f"{open_root}/course/course.toml:1: {denied}"]
+    assert catalog.lesson("course", "two", "en")
+
+
+def test_a_folder_of_the_system_is_no_course(open_root: Path) -> None:
+    (open_root / "lost+found").mkdir()
+    catalog = Catalog(open_root, quiet=True)
+    with unreadable(open_root / "lost+found"):
+        catalog.reload()
+    assert catalog.problems == ()
 
 
 async def test_a_changed_file_is_noticed(catalog: Catalog, root: Path) -> None:
