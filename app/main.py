@@ -48,13 +48,14 @@ from app.runs.judgements import RUN_HOOKS
 from app.settings import Settings
 from app.site_switches import SwitchStates
 from app.topic_relay import TopicRelay
+from app.tracing import Tracing, activate, start_tracing
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
 from app.web.body_limit import BodyLimit
 from app.web.client_network import logged_network
 from app.web.cookies import CookieMiddleware
 from app.web.csrf import SameOriginOnly
-from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS
+from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS, AppKey
 from app.web.error_handlers import ErrorHandlers, handle_framework_error
 from app.web.feature import FEATURE as WEB
 from app.web.http_metrics import HttpMetrics
@@ -69,6 +70,8 @@ from app.web.rendering import PAGE_SHELL, NavItem, PageShell
 from app.web.security_headers import SecurityHeaders
 from app.web.shutdown import exit_with_parent, on_shutdown
 from app.web.trusted_hosts import TrustedHosts
+
+TRACING = AppKey[Tracing | None]("tracing")
 
 FEATURES = (
     PIECES,
@@ -122,6 +125,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     handlers |= dict.fromkeys((LockstepError, HTTPException, RequestValidationError), handle_framework_error)
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
+    TRACING.set(app, start_tracing(app))
     return app
 
 
@@ -187,6 +191,21 @@ def _host(url: str) -> str:
 
 
 @asynccontextmanager
+async def _traced(app: FastAPI) -> AsyncIterator[None]:
+    tracing = TRACING.get(app)
+    if tracing is None:
+        yield
+        return
+    tracing.instrument_engine(DATABASE.get(app).engine)
+    activate(tracing)
+    try:
+        yield
+    finally:
+        activate(None)
+        await tracing.close()
+
+
+@asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
     settings = SETTINGS.get(app)
     exit_with_parent()
@@ -205,6 +224,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         )
         running.push_async_callback(db.close)
         await running.enter_async_context(TopicRelay(db, bus, settings.database_listen_url).running())
+        await running.enter_async_context(_traced(app))
         try:
             for feature in FEATURES:
                 if feature.lifespan is not None:

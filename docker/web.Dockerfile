@@ -6,10 +6,12 @@ ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST="" NPM_CONFIG_REGIS
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /lockstep
 
-COPY locks/build.txt locks/web.txt locks/
+# What the extras otel and sentry need: docker compose build --build-arg OBSERVABILITY=1 web
+ARG OBSERVABILITY=""
+COPY locks/build.txt locks/web.txt locks/observability.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
  && python3 -m venv --without-pip /venv \
- && /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/web.txt
+ && /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/web.txt ${OBSERVABILITY:+-r locks/observability.txt}
 
 # Node comes from a Python package. Its npm is started by its file, because a wheel cannot contain links.
 COPY package.json package-lock.json .npmrc tsconfig.json ./

@@ -43,6 +43,7 @@ from app.runs.service import check_code, count_runs_ahead, has_run, session_id, 
 from app.runs.stream import RunStreams
 from app.settings import Settings
 from app.site_switches import Switch, SwitchStates
+from app.tracing import current_context
 from app.web.client_network import ClientAddress, client_network
 from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
@@ -198,7 +199,7 @@ class RunDispatcher:
 
     async def _hand_over(self, run: Run) -> RunAccepted:
         give_up_at = time.monotonic() + self._submit_timeout_s
-        request = self._request_of(run)
+        request = self._request_of(run).model_copy(update={"trace_context": current_context()})
         while True:
             try:
                 return await self.runner.submit(request)

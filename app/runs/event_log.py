@@ -19,6 +19,7 @@ from app.db import Database, now
 from app.runs.awards import RunAwards
 from app.runs.models import EVENT_ROW_BYTES, Run, RunEvent, RunState
 from app.runs.run_metrics import count_stored
+from app.runs.run_spans import record_run_spans
 from runners.wire.protocol import EVENT_ADAPTER, Event, FinishedEvent, Outcome, ReachedLimit, StartedEvent
 
 READ_BATCH_SIZE = 500
@@ -101,6 +102,7 @@ async def append_events(
         if awards is not None and isinstance(end, FinishedEvent):
             await awards.for_end(session, run_id, end)
     count_stored(events)
+    record_run_spans(events)
     return AppendResult(end.seq, size)
 
 
@@ -151,7 +153,7 @@ def _event_row(run_id: str, event: Event) -> dict[str, Any]:
         "seq": event.seq,
         "kind": event.kind,
         "at_ms": event.at_ms,
-        "payload": event.model_dump_json(),
+        "payload": event.model_dump_json(exclude={"trace"}),
     }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from runners.config.settings import Limits, MiB
 from runners.kernels.envelope import extra_bytes
-from runners.wire.protocol import EVENT_ADAPTER, LimitName, Outcome, ReachedLimit, RunRequest
+from runners.wire.protocol import EVENT_ADAPTER, LimitName, Outcome, ReachedLimit, RunRequest, RunTrace
 
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
@@ -65,6 +65,9 @@ class RunLog:
         """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``, ``on_end`` once."""
         self.request = request
         self.accepted = time.monotonic()
+        self.accepted_at = time.time()
+        self.admitted: float | None = None
+        """When its session had a place, by the monotonic clock."""
         self.started: float | None = None
         self.first_output_ms: int | None = None
         self.overflow = asyncio.Event()
@@ -179,11 +182,27 @@ class RunLog:
         self.outcome, self.finished_at = outcome, time.monotonic()
         fields |= {"outcome": outcome, "duration_ms": duration, "first_output_ms": self.first_output_ms}
         fields["runs_before"] = self.runs_before
+        fields["trace"] = self._trace()
         self._record("finished", fields)
         self.finished = True
         self._on_end(outcome)
         self._hold(-self._code_bytes)  # it will not run again
         self.request = self.request.model_copy(update={"code": "", "judgement": None})
+
+    def _trace(self) -> RunTrace | None:
+        """Its times, if it is traced."""
+
+        def since_accepted(moment: float | None) -> int | None:
+            return None if moment is None else int((moment - self.accepted) * 1000)
+
+        if not self.request.trace_context:
+            return None
+        return RunTrace(
+            context=self.request.trace_context,
+            accepted_at=self.accepted_at,
+            admitted_ms=since_accepted(self.admitted),
+            started_ms=since_accepted(self.started),
+        )
 
     def acknowledge(self, through: int) -> None:
         """Forget the events up to ``through``, which the web application has stored."""

@@ -203,6 +203,7 @@ class Session:
         self.state = SessionState.starting
         self._cold = self._source.is_cold(self.spec.topology, self.spec.keras)
         for run in self.waiting:
+            run.admitted = time.monotonic()
             self._tell_of_cold(run)
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
         self._life.add_done_callback(self._be_gone)
@@ -212,6 +213,8 @@ class Session:
         self.used = True
         ahead = len(self.waiting) + (self.current is not None)
         self.waiting.append(run)
+        if self.state != SessionState.queued:
+            run.admitted = run.accepted
         self._news.set()
         self._tell_of_cold(run)
         return ahead

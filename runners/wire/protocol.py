@@ -171,6 +171,10 @@ class Judgement(WireModel):
     """How long the submitted cell, and each call of it, may take."""
 
 
+TraceContext = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})?$")]
+"""A ``traceparent`` of W3C Trace Context."""
+
+
 class RunRequest(WireModel):
     """One execution of one cell. The session is created from ``spec`` if it does not exist."""
 
@@ -183,6 +187,8 @@ class RunRequest(WireModel):
     """A wall-clock limit shorter than the node's own, in seconds."""
     judgement: Judgement | None = None
     """The code is a submission, and is judged instead of just run."""
+    trace_context: TraceContext = ""
+    """The trace that it is part of; empty if it is not traced."""
 
 
 class Ack(WireModel):
@@ -566,6 +572,18 @@ class CheckEvent(EventBase):
     """Of a fault, the traceback: for instructors only."""
 
 
+class RunTrace(WireModel):
+    """The times of a traced run, for the web application, because a runner has no network to send spans."""
+
+    context: TraceContext
+    accepted_at: float
+    """Seconds since 1970, by the supervisor's clock."""
+    admitted_ms: int | None = None
+    """From accepting the run to the moment at which its session had a place; None if it never had."""
+    started_ms: int | None = None
+    """From accepting the run to the start of its code; None if it never started."""
+
+
 class FinishedEvent(EventBase):
     kind: Literal["finished"] = "finished"
     outcome: Outcome
@@ -580,6 +598,8 @@ class FinishedEvent(EventBase):
     """Whether the program ended itself with SystemExit: then the lines after that did not run."""
     runs_before: int | None = None
     """Runs that the same kernel had executed before; None if this one never started."""
+    trace: RunTrace | None = None
+    """Of a traced run. It is not stored."""
 
 
 SubmissionVerdict = Literal["passed", "failed", "fault", "lost"]

@@ -82,11 +82,17 @@ def test_a_checkout_that_serves_gets_what_serving_needs_and_no_tools() -> None:
 
 def test_a_checkout_gets_what_pyproject_asks_for() -> None:
     extras = project()["optional-dependencies"]
-    assert list(unmet([*project()["dependencies"], *extras["runner"], *extras["dev"]], "dev.txt")) == []
+    wanted = [line for extra in ("runner", "otel", "sentry", "dev") for line in extras[extra]]
+    assert list(unmet([*project()["dependencies"], *wanted], "dev.txt")) == []
 
 
 def test_the_web_image_gets_what_the_application_asks_for() -> None:
     assert list(unmet(project()["dependencies"], "web.txt")) == []
+
+
+def test_a_web_image_for_traces_and_error_reports_gets_both_extras() -> None:
+    extras = project()["optional-dependencies"]
+    assert list(unmet([*extras["otel"], *extras["sentry"]], "web.txt", "observability.txt")) == []
 
 
 @pytest.mark.parametrize("build", ["cpu", "cuda"])
@@ -114,7 +120,7 @@ def test_the_web_image_holds_no_tensorflow() -> None:
     assert {name for name in pins("web.txt") if re.match("tensorflow|tf-keras|keras|ipykernel|torch", name)} == set()
 
 
-@pytest.mark.parametrize("lock", ["serve.txt", "web.txt", "runner.txt", "build.txt"])
+@pytest.mark.parametrize("lock", ["serve.txt", "web.txt", "observability.txt", "runner.txt", "build.txt"])
 def test_images_and_checkouts_run_the_same_versions(lock: str) -> None:
     everything = {str(pin) for several in pins("dev.txt").values() for pin in several}
     versions = {pin.partition(";")[0].strip() for pin in everything}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from runners.config.settings import Limits, MiB
 from runners.supervisor.run_log import RunLog
@@ -18,6 +19,32 @@ from runners.wire.protocol import EVENT_ADAPTER, Event, NoticeEvent, Outcome, Re
 
 def _log(**limits: Any) -> RunLog:
     return RunLog(RunRequest(id="r", session="s", spec=SessionSpec(owner="o"), code="1"), Limits(**limits))
+
+
+async def test_a_traced_run_reports_its_times_at_its_end_and_another_does_not() -> None:
+    context = f"00-{'a' * 32}-{'b' * 16}-01"
+    request = RunRequest(id="r", session="s", spec=SessionSpec(owner="o"), code="1", trace_context=context)
+    traced, dropped, untraced = RunLog(request, Limits()), RunLog(request, Limits()), _log()
+    traced.admitted = traced.accepted + 0.25
+    traced.add("started")
+    for log in (traced, dropped, untraced):
+        log.finish(Outcome.ok)
+
+    ends = [(await _read(log))[-1] for log in (traced, dropped, untraced)]
+
+    times, unstarted, nothing = (end.trace for end in ends if end.kind == "finished")
+    assert times is not None
+    assert unstarted is not None
+    assert (times.context, times.admitted_ms) == (context, 250)
+    assert times.started_ms is not None
+    assert (unstarted.admitted_ms, unstarted.started_ms) == (None, None)
+    assert nothing is None
+
+
+@pytest.mark.parametrize("context", ["x", f"00-{'A' * 32}-{'b' * 16}-01", f"00-{'a' * 32}-{'b' * 16}-01\n"])
+def test_a_trace_context_is_hexadecimal_and_nothing_else(context: str) -> None:
+    with pytest.raises(ValidationError):
+        RunRequest(id="r", session="s", spec=SessionSpec(owner="o"), code="1", trace_context=context)
 
 
 async def _read(log: RunLog, after: int = 0) -> list[Event]:
