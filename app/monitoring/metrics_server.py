@@ -7,26 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import chain
 
 import uvicorn
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from app.monitoring.counted import counted_metrics
-from app.monitoring.site_metrics import SiteState, site_metrics
+from app.monitoring.routes import LookAtSite, metrics_app
 
 _MAX_CONNECTIONS = 20
 _KEEP_ALIVE_S = 30
-
-LookAtSite = Callable[[], Awaitable[SiteState]]
 
 
 class _Server(uvicorn.Server):
@@ -34,27 +23,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the web application's own server."""
         yield
-
-
-class _AllMetrics(Collector):
-    def __init__(self, site: SiteState) -> None:
-        self._site = site
-
-    def collect(self) -> Iterator[Metric]:
-        return chain(counted_metrics(), site_metrics(self._site))
-
-
-def metrics_app(look_at_site: LookAtSite) -> Starlette:
-    """The application behind the port."""
-    one_at_a_time = asyncio.Lock()
-
-    async def metrics(request: Request) -> Response:
-        async with one_at_a_time:
-            site = await look_at_site()
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(_AllMetrics(site)), media_type=content_type)
-
-    return Starlette(routes=[Route("/metrics", metrics)])
 
 
 @asynccontextmanager

@@ -108,7 +108,7 @@ async def append_events(
 
 def stored_size(events: Sequence[Event]) -> int:
     """Bytes that the events take in the database."""
-    return sum(EVENT_ROW_BYTES + len(event.model_dump_json().encode()) for event in events)
+    return sum(EVENT_ROW_BYTES + len(_stored_form(event).encode()) for event in events)
 
 
 async def finish_run(
@@ -147,13 +147,18 @@ async def mark_submitted(db: Database, run_id: str) -> None:
         await session.execute(update(Run).where(Run.id == run_id).values(submitted_at=now()))
 
 
+def _stored_form(event: Event) -> str:
+    """The event as JSON, without what is for traces only."""
+    return event.model_dump_json(exclude={"trace"})
+
+
 def _event_row(run_id: str, event: Event) -> dict[str, Any]:
     return {
         "run_id": run_id,
         "seq": event.seq,
         "kind": event.kind,
         "at_ms": event.at_ms,
-        "payload": event.model_dump_json(exclude={"trace"}),
+        "payload": _stored_form(event),
     }
 
 

@@ -39,7 +39,16 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    field_validator,
+    model_serializer,
+)
 
 from runners.wire.topology import POSSIBLE_TOPOLOGIES, TOPOLOGY_FORMS, TooLargeTopology, Topology, UnknownTopology
 
@@ -600,6 +609,13 @@ class FinishedEvent(EventBase):
     """Runs that the same kernel had executed before; None if this one never started."""
     trace: RunTrace | None = None
     """Of a traced run. It is not stored."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty_trace(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if self.trace is None:
+            fields.pop("trace", None)
+        return fields
 
 
 SubmissionVerdict = Literal["passed", "failed", "fault", "lost"]
