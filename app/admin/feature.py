@@ -16,6 +16,7 @@ from app.admin.mail_routes import router as mail_router
 from app.admin.maintenance_routes import router as maintenance_router
 from app.admin.people_routes import router as people_router
 from app.admin.routes import router
+from app.admin.storage_routes import router as storage_router
 from app.feature import Feature
 from app.web.dependencies import BUS, DATABASE, SETTINGS
 from app.web.maintenance import SWITCHES
@@ -36,7 +37,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="admin",
-    routers=(router, people_router, live_router, mail_router, maintenance_router, audit_router),
+    routers=(router, people_router, live_router, mail_router, storage_router, maintenance_router, audit_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (AuditRetention(SETTINGS.get(app).audit_retention),),
 )

@@ -34,7 +34,9 @@ async def made_ready(url: str, admin: Account) -> dict[str, str]:
         "overview": "",
         "people": "/people",
         "person": f"/people/{ada.id}",
+        "live": "/live",
         "mail": "/mail",
+        "storage": "/storage",
         "maintenance": "/maintenance",
         "audit": "/audit",
     }

@@ -159,7 +159,7 @@ async def test_changes_from_other_sites_are_refused(app: FastAPI, browser: httpx
 @pytest.mark.parametrize("role", [Role.learner, Role.instructor])
 async def test_nobody_else_sees_or_changes_accounts(app: FastAPI, admin: Account, role: Role) -> None:
     async with await signed_in_browser(app, role) as theirs:
-        for path in ("", "/people", f"/people/{admin.id}", "/audit", "/audit/log.csv"):
+        for path in ("", "/people", f"/people/{admin.id}", "/storage", "/audit", "/audit/log.csv"):
             answer = await theirs.get(f"/en/admin{path}")
             assert (answer.status_code, admin.email in answer.text) == (403, False)
         for verb in ("role", "disable", "enable", "end_sessions"):
