@@ -24,7 +24,7 @@ def doctor(
         typer.Option("--devices", help="Check that real GPUs or a TPU work in sessions. Exit status 0 if they do."),
     ] = False,
 ) -> None:
-    """Check machine, isolation, limits, patches, database and lessons; or check that real devices work in sessions.
+    """Check machine, isolation, limits, patches, components and operation; or check real devices in sessions.
 
     Exit status: 0 all is well, 1 not working, 2 invalid settings, 3 not safe for untrusted code.
     """

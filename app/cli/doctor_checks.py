@@ -16,6 +16,7 @@ from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until
 from app.cli.database_check import check_configured_database
 from app.cli.device_check import check_devices
 from app.cli.doctor_report import NOT_WORKING, DoctorReport
+from app.cli.operating_checks import check_operation
 from app.cli.shell_settings import ShellSettings, settings_differences
 from app.health.checks import HealthCheck, check_lessons, check_runner
 from app.lessons.catalog import Catalog
@@ -65,6 +66,7 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
         asked.running,
         differing=settings_differences(there, shell.values),
         patches=asked.patches,
+        operation=tuple(await check_operation(settings, asked.health)),
     )
 
 

@@ -39,6 +39,9 @@ class DoctorReport:
     """Settings of the running runner that differ from this shell's, each with both values."""
     patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes
 
+    operation: tuple[HealthCheck, ...] = ()
+    """What an operator has to keep an eye on; it does not change the status."""
+
     @property
     def safeguards(self) -> list[Safeguard]:
         """Isolation layers and limits; empty if no sandbox was created."""
@@ -76,6 +79,7 @@ def to_json(findings: DoctorReport) -> str:
         "runner_already_running": findings.running is not None,
         "differing_settings": findings.differing,
         "checks": [asdict(check) for check in findings.checks],
+        "operation": [asdict(check) for check in findings.operation],
         "machine": [capability.model_dump() for capability in findings.capabilities],
         "safeguards": [safeguard.model_dump() for safeguard in findings.safeguards],
         "patches": [patch.model_dump() for patch in findings.patches.patches],
@@ -116,6 +120,10 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
     yield from ("", "Components")
     for check in findings.checks:
         yield from _row("ok" if check.ok else "missing", check.name, check.detail)
+    if findings.operation:
+        yield from ("", "Operation")
+    for check in findings.operation:
+        yield from _row("ok" if check.ok else "look", check.name, check.detail)
     yield from ("", *textwrap.wrap(_verdict(findings), _WIDTH))
 
 

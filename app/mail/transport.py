@@ -17,6 +17,7 @@ from app.settings import Settings
 
 _log = structlog.get_logger("mail")
 _TIMEOUT_S = 30.0
+_CHECK_TIMEOUT_S = 10.0
 _TEMPORARY_CODES = range(400, 500)
 
 
@@ -93,7 +94,17 @@ class SmtpTransport:
         finally:
             client.close()
 
-    def _client(self) -> aiosmtplib.SMTP:
+    async def check(self) -> None:
+        """Connect and sign in, and send nothing. Raises SendFailed."""
+        client = self._client(_CHECK_TIMEOUT_S)
+        try:
+            await client.connect()
+        except (aiosmtplib.SMTPException, OSError, ValueError) as e:
+            raise SendFailed(f"{type(e).__name__}: {e}") from e
+        finally:
+            client.close()
+
+    def _client(self, timeout_s: float = _TIMEOUT_S) -> aiosmtplib.SMTP:
         server = self._server
         return aiosmtplib.SMTP(
             hostname=server.host,
@@ -102,7 +113,7 @@ class SmtpTransport:
             password=server.password,
             use_tls=server.tls == "always",
             start_tls=server.tls == "start",
-            timeout=_TIMEOUT_S,
+            timeout=timeout_s,
         )
 
 
