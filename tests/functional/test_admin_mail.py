@@ -79,6 +79,8 @@ async def test_an_admin_sees_emails_by_state_and_never_their_text(app: FastAPI, 
         assert page.count("@example.org</span></th>") == 1
         assert "secret-link" not in page
         assert ("Send now" in page) is (state is EmailState.waiting)
+    overview = (await browser.get("/en/admin")).text
+    assert ("Waiting 1</a>" in overview, "Failed 1</a>" in overview) == (True, True)
 
 
 async def test_a_waiting_email_is_sent_at_once(
