@@ -29,6 +29,7 @@ from tests.factories.database_session_guard import SecondSession, allow_one_sess
 from tests.factories.databases import BACKENDS, delete_rows, drop_tables, postgresql_database
 from tests.factories.hypothesis_examples import example_count
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.tensorflow_forks import Forges, TensorFlowForkServer
 
 hypothesis.settings.register_profile("lockstep", example_count(50))
 hypothesis.settings.load_profile("lockstep")
@@ -161,6 +162,24 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         await delete_rows(db)
     yield db
     await db.close()
+
+
+@pytest.fixture(scope="session")
+def forges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forges]:
+    """The process that has imported TensorFlow for a Keras version, from which tests fork programs.
+
+    It is started when first needed. All tests of a process share it.
+    """
+    started: dict[int, TensorFlowForkServer] = {}
+
+    def forge(keras: int) -> TensorFlowForkServer:
+        if keras not in started:
+            started[keras] = TensorFlowForkServer(keras, tmp_path_factory.mktemp("home"))
+        return started[keras]
+
+    yield forge
+    for each in started.values():
+        each.close()
 
 
 @pytest.fixture

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.manager import AsyncKernelManager
 
 from runners.jupyter import kernelspec
 from tests.factories.real_supervisor import RealSupervisor
@@ -52,3 +56,38 @@ def settled_sandboxes(node: RealSupervisor) -> set[Path]:
 
     node.wait(unchanged)
     return seen[-1]
+
+
+@asynccontextmanager
+async def started(
+    name: str = "lockstep-gpu-4", kind: type[AsyncKernelManager] = AsyncKernelManager
+) -> AsyncIterator[tuple[Any, AsyncKernelClient]]:
+    """A manager whose kernel responds, and its client."""
+    manager = kind(kernel_name=name)
+    await manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        await client.wait_for_ready(timeout=60)
+        yield manager, client
+    finally:
+        client.stop_channels()
+        await manager.shutdown_kernel(now=True)
+
+
+async def told(client: AsyncKernelClient, code: str, typed: str | None = None, heard: list[str] | None = None) -> str:
+    """The output of ``code``, with errors by name; ``heard`` gets it piece by piece."""
+    texts: list[str] = [] if heard is None else heard
+
+    def hear(message: dict[str, Any]) -> None:
+        content = message["content"]
+        texts.append(content.get("text") or content.get("ename") or "")
+
+    def asked(message: dict[str, Any]) -> None:
+        client.input(typed)
+
+    allow = typed is not None
+    await client.execute_interactive(
+        code, timeout=60, output_hook=hear, allow_stdin=allow, stdin_hook=asked if allow else None
+    )
+    return "".join(texts)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,6 +56,10 @@ class TensorFlowForkServer:
     def close(self) -> None:
         """End it."""
         self._process.communicate()
+
+
+Forges = Callable[[int], TensorFlowForkServer]
+"""The fork server for a Keras version."""
 
 
 def main() -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.ioloop import AsyncIOLoopKernelManager
 from jupyter_client.manager import AsyncKernelManager, start_new_kernel
 
 from runners.jupyter.lease_client import Lease, LeaseRefused
 from runners.wire.protocol import LeaseRequest
-from tests.factories.jupyter_kernels import REPLICAS, ROOT, install_kernels, sandboxes, there, wait_until
+from tests.factories.jupyter_kernels import (
+    REPLICAS,
+    ROOT,
+    install_kernels,
+    sandboxes,
+    started,
+    there,
+    told,
+    wait_until,
+)
 from tests.factories.real_supervisor import RealSupervisor
 
 pytestmark = pytest.mark.usefixtures("jupyter")
@@ -28,41 +34,6 @@ def node() -> Iterator[RealSupervisor]:
     node = RealSupervisor(limits__memory_mb=512, max_sessions=2, warm_kernels=0)
     yield node.start()
     node.remove()
-
-
-@asynccontextmanager
-async def started(
-    name: str = "lockstep-gpu-4", kind: type[AsyncKernelManager] = AsyncKernelManager
-) -> AsyncIterator[tuple[Any, AsyncKernelClient]]:
-    """A manager whose kernel responds, and its client."""
-    manager = kind(kernel_name=name)
-    await manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    try:
-        await client.wait_for_ready(timeout=60)
-        yield manager, client
-    finally:
-        client.stop_channels()
-        await manager.shutdown_kernel(now=True)
-
-
-async def told(client: AsyncKernelClient, code: str, typed: str | None = None, heard: list[str] | None = None) -> str:
-    """The output of ``code``, with errors by name; ``heard`` gets it piece by piece."""
-    texts: list[str] = [] if heard is None else heard
-
-    def hear(message: dict[str, Any]) -> None:
-        content = message["content"]
-        texts.append(content.get("text") or content.get("ename") or "")
-
-    def asked(message: dict[str, Any]) -> None:
-        client.input(typed)
-
-    allow = typed is not None
-    await client.execute_interactive(
-        code, timeout=60, output_hook=hear, allow_stdin=allow, stdin_hook=asked if allow else None
-    )
-    return "".join(texts)
 
 
 async def test_a_kernel_answers_on_every_channel_and_leaves_nothing(node: RealSupervisor) -> None:
@@ -188,15 +159,3 @@ async def test_a_sandbox_keeps_its_keras(node: RealSupervisor) -> None:
     with pytest.raises(LeaseRefused, match="this kernel has Keras 3"):
         await asyncio.to_thread(lease.restart, LeaseRequest(topology="cpu", key="k" * 32, keras=2))
     await asyncio.to_thread(lease.close)
-
-
-async def test_a_supervisor_that_is_killed_is_a_dead_kernel_that_can_be_restarted(node: RealSupervisor) -> None:
-    install_kernels(node.socket)
-    async with started("lockstep-cpu") as (manager, client):
-        await told(client, "x = 1")
-        node.stop(signal.SIGKILL)
-        assert await asyncio.wait_for(manager.provisioner.wait(), 20) == -signal.SIGKILL
-        node.start()
-        await manager.restart_kernel(now=True)
-        await client.wait_for_ready(timeout=60)
-        assert await told(client, "print('x' in globals())") == "False\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import NoticeEvent, Outcome
 from tests.factories.real_supervisor import SessionClient
-from tests.factories.tensorflow_forks import TensorFlowForkServer
+from tests.factories.tensorflow_forks import Forges
 
 HARNESS = """
 import contextlib, io, json, linecache
@@ -299,21 +299,16 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(forges: Forges) -> Run:
     """Runs programs one after the other in a process with these devices and this Keras."""
-    forges: dict[int, TensorFlowForkServer] = {}
 
     def run(topology: str, keras: int, programs: dict[str, str]) -> Results:
-        if keras not in forges:
-            forges[keras] = TensorFlowForkServer(keras, tmp_path_factory.mktemp("home"))
-        done = forges[keras].run(HARNESS.format(programs=json.dumps(programs)), topology)
+        done = forges(keras).run(HARNESS.format(programs=json.dumps(programs)), topology)
         assert done.status == 0, done.output[-3000:]
         results: Results = json.loads(done.output.rpartition("RESULTS")[2])
         return results
 
-    yield run
-    for forge in forges.values():
-        forge.close()
+    return run
 
 
 @pytest.fixture(scope="module", params=[3, 2], ids=["Keras 3", "Keras 2"])

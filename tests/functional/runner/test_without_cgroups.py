@@ -100,19 +100,21 @@ def bare_node() -> RealSupervisor:
 
 
 @pytest.fixture(scope="module")
-def bare() -> Iterator[RealSupervisor]:
-    """The node of most tests here."""
-    node = bare_node()
-    yield node.start()
-    node.remove()
+def bare_nodes() -> Iterator[list[RealSupervisor]]:
+    """The nodes that tests have needed so far."""
+    nodes: list[RealSupervisor] = []
+    yield nodes
+    for node in nodes:
+        node.remove()
 
 
 @pytest.fixture
-def bare_until_untrusted() -> Iterator[RealSupervisor]:
-    """A node for one test: once it has heard of untrusted users, it runs no more code."""
-    node = bare_node()
-    yield node.start()
-    node.remove()
+def bare(bare_nodes: list[RealSupervisor]) -> RealSupervisor:
+    """A node. Once it has heard of untrusted users, it runs no more code, and the next test gets another."""
+    if not bare_nodes or bare_nodes[-1].health()["untrusted_users"]:
+        bare_nodes.append(bare_node())
+        bare_nodes[-1].start()
+    return bare_nodes[-1]
 
 
 @pytest.fixture
@@ -199,8 +201,7 @@ async def test_the_supervisor_goes_first_when_a_session_is_busy(learner: Session
     assert (told.outcome, told.error.name, told.stdout) == ("error", "PermissionError", "10\n")
 
 
-async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare_until_untrusted: RealSupervisor) -> None:
-    bare = bare_until_untrusted
+async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare: RealSupervisor) -> None:
     lease = {"topology": "cpu", "keras": 3, "key": "0" * 32}
     status, kernel = bare.ask("POST", "/kernels", lease)
     assert status == 200

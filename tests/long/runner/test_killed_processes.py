@@ -1,4 +1,4 @@
-"""Zygotes killed while they start, and supervisors killed after other processes or replaced in the same moment."""
+"""Zygotes killed while they start, and supervisors killed after other processes, replaced at once, or under Jupyter."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from runners.wire.protocol import Outcome
+from tests.factories.jupyter_kernels import install_kernels, started, told
 from tests.factories.killed_supervisor import expect_an_end_with_the_sessions
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
@@ -74,3 +75,16 @@ async def test_a_supervisor_that_starts_in_the_moment_of_the_kill_cleans_up_too(
     mortal.stop(signal.SIGKILL)
     mortal.start()
     mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 30)
+
+
+@pytest.mark.usefixtures("jupyter")
+async def test_a_supervisor_that_is_killed_is_a_dead_kernel_that_can_be_restarted(mortal: RealSupervisor) -> None:
+    install_kernels(mortal.socket)
+    async with started("lockstep-cpu") as (manager, client):
+        await told(client, "x = 1")
+        mortal.stop(signal.SIGKILL)
+        assert await asyncio.wait_for(manager.provisioner.wait(), 20) == -signal.SIGKILL
+        mortal.start()
+        await manager.restart_kernel(now=True)
+        await client.wait_for_ready(timeout=60)
+        assert await told(client, "print('x' in globals())") == "False\n"

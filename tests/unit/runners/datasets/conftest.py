@@ -18,7 +18,7 @@ import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
 from runners.datasets.standins import generate
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges
 
 TRAIN, TEST = 40, 20
 

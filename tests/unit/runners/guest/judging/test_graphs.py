@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from runners.checks.plain_data import NotPlainData
 from runners.guest.judging import graphs
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges
 
 X = np.array([1.0, 2.0], "float32")
 

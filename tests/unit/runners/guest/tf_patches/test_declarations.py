@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges
 
 pytestmark = pytest.mark.slow
 

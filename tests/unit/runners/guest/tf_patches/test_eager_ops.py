@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges
 
 pytestmark = pytest.mark.slow
 

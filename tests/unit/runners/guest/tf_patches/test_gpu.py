@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories.http_server import free_port
-from tests.factories.tensorflow_forks import TensorFlowForkServer
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges, TensorFlowForkServer
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runners.guest.tf_patches.keras2 import OPTIMIZERS
-from tests.unit.runners.conftest import Forges
+from tests.factories.tensorflow_forks import Forges
 
 pytestmark = pytest.mark.slow
 
