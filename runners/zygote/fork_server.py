@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -70,12 +71,31 @@ def main() -> None:
     gc.disable()  # imports produce hardly any garbage, and collecting it takes a fifth of their time
     ready: dict[str, Any] = {"ready": True}
     if not arguments.cold:
-        with silence_gpu_warnings():
+        with ending_with(supervisor), silence_gpu_warnings():
             ready["patches"] = import_tensorflow(arguments.keras, hardware=arguments.hardware)
         heap.prepare_for_forks()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
         supervisor.send(json.dumps(ready).encode())
         serve(supervisor, import_late if arguments.cold else no_preparation)
+
+
+@contextlib.contextmanager
+def ending_with(supervisor: socket.socket) -> Iterator[None]:
+    """End at once if the supervisor closes its end, instead of when the next request is read.
+
+    That the parent has ended is no signal to a process of another user: Linux sends it with the parent's rights.
+    """
+    flags = fcntl.fcntl(supervisor, fcntl.F_GETFL)
+    fcntl.fcntl(supervisor, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(supervisor, fcntl.F_SETFL, flags | os.O_ASYNC)  # SIGIO ends a process that does not handle it
+    poll = select.poll()
+    poll.register(supervisor, 0)
+    if poll.poll(0):  # it was closed before
+        signal.raise_signal(signal.SIGIO)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(supervisor, fcntl.F_SETFL, flags)
 
 
 @contextlib.contextmanager

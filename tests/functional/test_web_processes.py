@@ -133,7 +133,7 @@ def test_where_no_pid_namespace_can_be_made_the_command_runs_all_the_same() -> N
 
 
 def test_what_an_attacker_detaches_ends_with_the_server_and_frees_its_port(service: ServeCommand) -> None:
-    url = httpx.URL(service.start())
+    url = httpx.URL(service.start(runs=False))
     inside = ("nsenter", f"--target={service.web().pid}", "--pid", "--mount")
     with subprocess.Popen([*inside, *AS_WEB_USER, DETACHED], stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -150,7 +150,7 @@ def test_what_an_attacker_detaches_ends_with_the_server_and_frees_its_port(servi
 
 
 def test_several_workers_serve_and_end_with_it(service: ServeCommand) -> None:
-    url = service.start("--workers", "2")
+    url = service.start("--workers", "2", runs=False)
     web = service.web()
     assert httpx.get(url, follow_redirects=True, timeout=30).status_code == 200
     workers = web.children(recursive=True)
@@ -184,7 +184,7 @@ def terminal_of(service: ServeCommand) -> Iterator[int]:
 def test_what_it_writes_to_the_terminal_of_root_gives_that_no_orders(service: ServeCommand) -> None:
     orders = b"\x1b]52;c;cm0=\x07\x1b[2J\x9b6n\r\x1b[31mred\x1b[0m and\ttext\n"
     with terminal_of(service) as terminal:
-        url = service.start(output=terminal)
+        url = service.start(output=terminal, runs=False)
         web = service.web()
         outputs = {str(Path(f"/proc/{web.pid}/fd/{descriptor}").readlink()).partition(":")[0] for descriptor in (1, 2)}
         for descriptor in (1, 2):

@@ -166,10 +166,10 @@ def test_an_application_whose_filter_lacks_a_call_does_not_start() -> None:
     assert done.stderr.startswith("The web application cannot start: libseccomp cannot refuse "), done.stderr
 
 
-def test_it_ends_with_what_has_started_it() -> None:
+def test_it_ends_with_what_has_started_it_even_while_the_runner_starts() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
-        service.start()
+        service.start(runs=False)
         (supervisor,), web = service.supervisor(), service.web()
         psutil.Process(supervisor.ppid()).send_signal(signal.SIGKILL)
 
@@ -317,7 +317,7 @@ def test_a_link_that_another_user_has_made_is_no_folder_for_a_socket(tmp_path: P
 def test_one_that_does_not_end_is_killed() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
-        service.start()
+        service.start(runs=False)
         web = service.web()
         web.suspend()
 

@@ -1,10 +1,13 @@
-"""The reports of the two processes that set up a sandbox."""
+"""The reports of the two processes that set up a sandbox, and the end of a zygote that has no supervisor."""
 
 from __future__ import annotations
 
 import itertools
 import re
+import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -39,3 +42,22 @@ def test_the_words_may_come_in_either_order(words: tuple[str, ...]) -> None:
 def test_a_failure_is_reported_whenever_it_happens(words: tuple[str, ...], complaint: str) -> None:
     with _report(*words) as report, pytest.raises(RuntimeError, match=re.escape(complaint)):
         read_report(report)
+
+
+@pytest.mark.parametrize("when", ["while it imports", "before it imports"])
+def test_a_zygote_whose_supervisor_goes_ends_at_once(when: str) -> None:
+    program = "import signal, socket, sys\nfrom runners.zygote.fork_server import ending_with\n"
+    program += "with ending_with(socket.socket(fileno=int(sys.argv[1]))):\n    print('importing', flush=True)\n"
+    program += "    signal.pause()"
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        if when == "before it imports":
+            ours.close()
+        command = [sys.executable, "-c", program, str(theirs.fileno())]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout
+        if when == "while it imports":
+            assert process.stdout.readline() == b"importing\n"
+            ours.close()
+        assert process.wait(30) == -signal.SIGIO
