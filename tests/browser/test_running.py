@@ -215,12 +215,12 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: VisitorFactory) -> N
 async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "strategy")
-    await expect(cell.button("run")).to_have_accessible_name("Run")
+    await expect(cell.button("run")).to_have_accessible_name("Run Four replicas")
     await cell.write(counting(600, 0.1))
     await cell.button("run").press("Enter")
     await cell.has_row("row 2")
 
-    await expect(cell.button("run")).to_have_accessible_name("Running")
+    await expect(cell.button("run")).to_have_accessible_name("Running Four replicas")
     await expect(cell.button("run")).to_be_disabled()
     await expect(cell.button("run")).to_be_focused()
     await page.keyboard.press("Enter")
@@ -232,7 +232,7 @@ async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hal
     await cell.finished("interrupted")
     await expect(cell.button("run")).to_be_focused()
     await expect(cell.button("run")).to_be_enabled()
-    await expect(cell.button("run")).to_have_accessible_name("Run")
+    await expect(cell.button("run")).to_have_accessible_name("Run Four replicas")
     assert await names_of_runs(page) == ["strategy"]
 
 
