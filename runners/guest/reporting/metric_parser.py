@@ -57,6 +57,8 @@ _KNOWN = re.compile(r"loss|acc|accuracy|mae|mse|rmse|auc|precision|recall|f1|per
 _NEEDS_A_SIGN = {"error", "cost"}
 """Ambiguous names: ``error: 0.1`` is a metric, ``error 404`` is not."""
 _LINK = re.compile(r"at|after|for|over|of|in|is|was|the|end|and|finished|to|epoch|step|batch|iteration")
+_COUNTED = re.compile(r" (?:steps?|epochs?|batch(?:es)?|iterations?|updates?)\b", re.IGNORECASE)
+"""What follows a number that says when, not how much: ``loss after 2 steps 0.5``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,12 @@ def _values(text: str, *, counted: bool) -> dict[str, float]:
     """The metrics by name. If the line names no epoch or step, only common names of metrics count."""
     found: dict[str, float] = {}
     twice = set()
-    for title, sign, number in _VALUE.findall(text):
+    for match in _VALUE.finditer(text):
+        title, sign, number = match.groups()
         words = title.lower().split()
         named = bool(sign) or words[-1] == "is"
+        if not named and _LINK.fullmatch(words[-1]) and _COUNTED.match(text, match.end()):
+            continue
         while words and _LINK.fullmatch(words[-1]):
             words.pop()
         while words and _LINK.fullmatch(words[0]):

@@ -145,6 +145,8 @@ def test_a_row_or_a_list_of_numbers_says_nothing(line: str) -> None:
         "lr: 2026-11-22",
         "precision@5: 0.9",
         "error 404: not found",
+        "loss after 2 steps 0.5",
+        "accuracy in 3 epochs",
         "step 5: examples/sec: 1200.5",
         "step 5: steps_per_second: 12.5",
         "INFO:tensorflow:global_step/sec: 120.5",
