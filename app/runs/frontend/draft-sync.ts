@@ -92,6 +92,7 @@ class CellDraft {
   }
 
   private offer(theirs: SharedDraft, code: string): void {
+    if (this.offered?.dataset.version === String(theirs.version)) return;
     const format = new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" });
     const words = say("draft.newer", { time: format.format(new Date(theirs.updated_at)) });
     const use = make("button.again", { type: "button" }, say("draft.use"));
@@ -106,7 +107,15 @@ class CellDraft {
       this.send();
     });
     this.withdraw();
-    this.offered = make("p.newer-draft", {}, make("span", {}, words), " ", use, " ", keep);
+    this.offered = make(
+      "p.newer-draft",
+      { "data-version": String(theirs.version) },
+      make("span", {}, words),
+      " ",
+      use,
+      " ",
+      keep,
+    );
     need(this.cell.root, ".outdated").before(this.offered);
     announce(`${this.cell.title}: ${words}`);
   }
