@@ -114,7 +114,7 @@ class Site:
     def start_web(self) -> None:
         """Start the web process on the same port as before."""
         command = [sys.executable, "-c", "from app.cli.main import app; app()", "serve", "--port", str(self._port)]
-        self._web = self._start(command)
+        self._web = self._start(["setpriv", "--pdeathsig", "TERM", *command])  # as the runner, which ends by itself
         self._wait("/healthz")
 
     def kill_web(self) -> None:

@@ -62,7 +62,7 @@ class ServeCommand:
         }
         with self.log.open("ab") as log:
             self._web = subprocess.Popen(
-                [*LOCKSTEP, "serve", "--port", "0", *options],
+                ["setpriv", "--pdeathsig", "TERM", *LOCKSTEP, "serve", "--port", "0", *options],
                 env=environment,
                 cwd=_REPOSITORY,
                 stdin=subprocess.DEVNULL,
