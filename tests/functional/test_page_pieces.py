@@ -15,7 +15,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import event, update
+from sqlalchemy import update
 
 from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.accounts.models import Account, Role
@@ -32,6 +32,7 @@ from app.settings import Settings
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
+from tests.factories.request_statements import statements_of_requests
 
 PIECES = "/en/pieces?course=small"
 HTMX = {"hx-request": "true", "hx-current-url": "http://test/en/courses/small/first"}
@@ -231,9 +232,7 @@ async def test_an_opening_that_changes_nothing_takes_one_statement(
     site: FastAPI, browsers: dict[str, httpx.AsyncClient]
 ) -> None:
     await ask(browsers["ada"])
-    asked: list[str] = []
-    engine = site.state.db.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", lambda *facts: asked.append(facts[2]))
+    asked = statements_of_requests(site)
     await ask(browsers["ada"])
 
     assert len(asked) == 1  # who asks, and what the pieces depend on

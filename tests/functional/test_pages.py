@@ -14,7 +14,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from jinja2 import FileSystemLoader
-from sqlalchemy import event
 
 from app.main import create_app
 from app.settings import Settings
@@ -22,6 +21,7 @@ from app.web import rendering
 from app.web.rendering import PAGE_SHELL
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import ORIGIN, browser_client
+from tests.factories.request_statements import statements_of_requests
 
 HTML = {"accept": "text/html,*/*"}
 LESSON_PAGE = "/en/courses/small/first"
@@ -189,9 +189,7 @@ async def test_an_error_page_that_fails_itself_still_says_what_happened(
 
 
 async def test_a_lesson_page_asks_the_database_nothing(app: FastAPI, client: httpx.AsyncClient) -> None:
-    statements: list[str] = []
-    engine = app.state.db.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    statements = statements_of_requests(app)
 
     for path in ("/en/", "/en/courses/small", LESSON_PAGE):
         assert (await client.get(path)).status_code == 200

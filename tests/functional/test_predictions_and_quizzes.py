@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import event, func, select
+from sqlalchemy import func, select
 
 from app.exercises import quizzes
 from app.exercises.models import PredictionAnswer, QuizAnswer
@@ -26,6 +26,7 @@ from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
 from tests.factories.judged_lesson import FACTOR, SHAPE, add_exercise
+from tests.factories.request_statements import statements_of_requests
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 LESSON_URL = "/en/courses/small/first"
@@ -373,7 +374,6 @@ async def test_the_work_in_a_lesson_takes_seven_queries_however_much_it_is(
     """One identifies the learner, and six load the work."""
     app = create_app(settings)
     add_exercise(app, copies)
-    asked: list[str] = []
     async with app.router.lifespan_context(app), browser_client(app) as client, browser_client(app) as other:
         for number in range(1, copies + 1):
             suffix = f"-{number}" if number > 1 else ""
@@ -387,7 +387,7 @@ async def test_the_work_in_a_lesson_takes_seven_queries_however_much_it_is(
         async with app.state.db.writing() as session:
             for answer in (await session.scalars(select(PredictionAnswer))).all():
                 answer.result = None if answer.prediction == "how-many" else "3"
-        event.listen(app.state.db.engine.sync_engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+        asked = statements_of_requests(app)
 
         work = (await client.get(f"{LESSON_URL}/work")).text
 
