@@ -196,6 +196,8 @@ def test_what_is_given_may_not_be_changed(code: str) -> None:
         "kind = max([tf.Tensor])\nget = kind.graph.fget",
         "kind = max([tf.Tensor])\ndef step(share):\n    return kind.graph.__get__(share)",
         "def step(share):\n    return dict(inspect.getmembers(share))['graph']",
+        "import gc\ndef step(share):\n    return [cell for cell in gc.get_referents(share) if type(cell) is tuple]",
+        "def step(share):\n    return inspect.getclosurevars(share).nonlocals",
         "traced = tf.function(step).get_concrete_function(1.0)\nbehind = traced.graph.outer_graph",
         "def step(share):\n    match share:\n        case object(graph=found):\n            return found",
     ],
