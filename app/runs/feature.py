@@ -14,6 +14,7 @@ from app.progress.service import PROGRESS
 from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessions_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.draft_routes import router as draft_router
+from app.runs.error_hints import router as hint_router
 from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import RETENTION_RULES, erase_runs, export_code_drafts, export_runs, move_runs
 from app.runs.quotas import QuotaLimits
@@ -68,7 +69,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="runs",
-    routers=(router, session_router, draft_router),
+    routers=(router, session_router, draft_router, hint_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
     exporters={"runs": export_runs, "code_drafts": export_code_drafts},

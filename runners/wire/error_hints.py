@@ -2,7 +2,7 @@
 
 The sandbox looks an error up, and sends the code of its hint as a notice. ``runners.wire.reports.NOTICES`` contains the
 sentences, so that a client can show them. To add a mistake, provoke it in a session, add it here and to the cases in
-``tests/unit/runners/wire/test_error_hints.py``, and add the sentence to ``app/web/templates/strings.html``.
+``tests/unit/runners/wire/test_error_hints.py``, and add the sentence to ``app/runs/error_hints.py``.
 
 The first hint that fits is shown. A hint must be right whenever it is shown: recognize an error by words that only its
 cause produces, and by the library that raises it where other code could raise the same.

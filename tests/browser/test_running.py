@@ -56,6 +56,17 @@ async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:
     await cell.has_row("Replicas: 4")
 
 
+async def test_a_usual_mistake_is_explained_in_the_language_of_the_page(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON.replace("/en/", "/ko/"))
+    cell = CellPageObject(page, "strategy")
+
+    await cell.write("import torch")
+    await cell.run()
+
+    await cell.finished("error")
+    await expect(cell.root.locator(".notice")).to_contain_text("torch 패키지는 설치되어 있지 않고")
+
+
 async def test_a_reload_keeps_the_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "strategy")

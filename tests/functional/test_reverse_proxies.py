@@ -12,7 +12,7 @@ import os
 import shutil
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +107,8 @@ def replaced(text: str, *pairs: tuple[str, str]) -> str:
 
 
 @asynccontextmanager
-async def running(ready: str, *command: str, **variables: str) -> AsyncIterator[None]:
-    """A proxy, from the line of its log that says that it listens until the end of the block."""
+async def running(ready: Sequence[str], *command: str, **variables: str) -> AsyncIterator[None]:
+    """A proxy, from the lines of its log that say that it is ready until the end of the block."""
     process = await asyncio.create_subprocess_exec(
         *command, stderr=asyncio.subprocess.PIPE, env={**os.environ, **variables}
     )
@@ -116,7 +116,7 @@ async def running(ready: str, *command: str, **variables: str) -> AsyncIterator[
     log = b""
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            while ready.encode() not in log:
+            while not all(words.encode() in log for words in ready):
                 line = await process.stderr.readline()
                 log += line
                 assert line, log.decode()
@@ -137,7 +137,12 @@ async def caddy(ports: Ports, folder: Path) -> AsyncIterator[Path]:
     file.write_text(replaced(text, ("admin off", local), ("web:8000", f"127.0.0.1:{ports.web}")))
     command = (program("caddy"), "run", "--adapter", "caddyfile", "--config", str(file))
     places = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    async with running("serving initial", *command, LOCKSTEP_PUBLIC_URL=f"https://{NAME}", **places):
+    async with running(
+        ("serving initial", "certificate obtained successfully"),
+        *command,
+        LOCKSTEP_PUBLIC_URL=f"https://{NAME}",
+        **places,
+    ):
         yield folder / "caddy" / "pki" / "authorities" / "local" / "root.crt"
 
 
@@ -163,7 +168,7 @@ async def nginx(ports: Ports, folder: Path) -> AsyncIterator[Path]:
         f"events {{}}\nhttp {{\naccess_log off;\n{temporary}{site}}}\n"
     )
     command = (program("nginx"), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf"))
-    async with running("start worker process ", *command):
+    async with running(("start worker process ",), *command):
         yield certificate
 
 

@@ -176,7 +176,7 @@ async def test_an_ipv6_address_may_be_the_public_one(settings: Settings) -> None
     app = create_app(settings.model_copy(update={"public_url": "http://[2001:DB8::1]:8080"}))
     async with app.router.lifespan_context(app), browser_client(app) as client:
         for host, status in (("[2001:db8::1]:8080", 200), ("[2001:db8::2]:8080", 400), ("[2001", 400)):
-            assert (await client.get("/healthz", headers={"host": host})).status_code == status, host
+            assert (await client.get("/en/", headers={"host": host})).status_code == status, host
 
 
 async def test_a_request_id_is_given_out_and_none_taken_over(client: httpx.AsyncClient) -> None:

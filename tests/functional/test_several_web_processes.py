@@ -119,7 +119,8 @@ async def test_the_bell_counts_at_once_in_a_process_that_did_not_write(
                 begun = time.monotonic()
                 assert await count() == 1
                 rung_s.append(time.monotonic() - begun)
-                await writer.post("/en/notifications/read")
+                read = await writer.post("/en/notifications/read")
+                assert read.status_code == 303, read.text
                 begun = time.monotonic()
                 assert await count() == 0
                 read_s.append(time.monotonic() - begun)

@@ -41,6 +41,11 @@ export async function eventsAfter(run: Run, after: number): Promise<{ events: Ru
   return (await json(`${run.urls.events}?after=${after}`)) as { events: RunEvent[]; finished: boolean };
 }
 
+/** What the usual mistakes are, by the code of their notice, in the page's language. */
+export async function errorHints(): Promise<Record<string, string>> {
+  return (await json(`/${language()}/error-hints`)) as Record<string, string>;
+}
+
 export async function stop(run: Run): Promise<void> {
   await json(run.urls.stop, { method: "POST" });
 }

@@ -7,7 +7,8 @@ import { offer } from "../../web/frontend/download";
 import { make } from "../../web/frontend/element";
 import { formatSize } from "../../web/frontend/format-units";
 import { LruSet } from "../../web/frontend/lru-set";
-import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
+import { fill, language, localizedNumber, say, sayCount, type Values } from "../../web/frontend/strings";
+import { errorHints, NetworkError, ResponseError } from "./api";
 import { laneColor } from "./lane-color";
 import type { LaneGrid } from "./lanes";
 import type { Notice, Run } from "./protocol";
@@ -179,12 +180,33 @@ export class Output implements ListDelegate {
     if (item.kind === "display") return showDisplay(item, this.run, this.cell);
     if (item.kind === "error") return showTraceback(item.event);
     const often = item.count > 1 && ` ${say("output.times", { count: localizedNumber(item.count) })}`;
-    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`, often);
+    const words = make("span", {}, noticeText(item.event, say));
+    if (words.textContent === item.event.text) void translate(item.event, words);
+    return make("p.notice", {}, make("b", {}, "Lockstep"), " ", words, often);
   }
 }
 
-/** A notice in the page's language if there is a translation, otherwise in the runner's English. */
-function noticeText({ code, text, values, limit }: Notice): string {
+let hints: Promise<Record<string, string>> | null = null;
+
+/** Loads the hints on errors, which are not in the page, and shows this one in its language. */
+async function translate(notice: Notice, words: HTMLElement): Promise<void> {
+  if (language() === "en") return; // the runner's text is English
+  hints ??= errorHints();
+  try {
+    const known = await hints;
+    words.textContent = noticeText(notice, (key, values) => {
+      const sentence = known[notice.code];
+      return sentence === undefined ? key : fill(sentence, values);
+    });
+  } catch (error) {
+    hints = null; // the next one tries again
+    if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
+  }
+}
+
+/** A notice as `said`, if that knows its key, otherwise in the runner's English. */
+function noticeText(notice: Notice, said: (key: string, values: Values) => string): string {
+  const { code, text, values, limit } = notice;
   const key = `notice.${code}`;
   const number = limit?.unit === "bytes" ? formatSize : (value: number): string => localizedNumber(value, 1);
   const shown = Object.fromEntries(
@@ -192,6 +214,6 @@ function noticeText({ code, text, values, limit }: Notice): string {
   );
   if (typeof values.days === "number") shown.age = sayCount("output.days", values.days);
   if (values.reason) shown.why = say(`failure.${values.reason}`);
-  const ours = say(key, shown);
+  const ours = said(key, shown);
   return ours === key ? text : ours;
 }

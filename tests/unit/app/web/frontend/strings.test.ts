@@ -69,8 +69,6 @@ test("every notice of the runner has its words", () => {
   assert.ok(codes.length > 0);
   const inside = /^NOTICES[^{]*\{([^}]*(?:\{\w+\}[^}]*)*)\}$/m.exec(readFileSync("runners/wire/reports.py", "utf8"));
   codes.push(...[...inside![1]!.matchAll(/^ {4}"([a-z-]+)":/gm)].map(([, code]) => `notice.${code as string}`));
-  const hints = readFileSync("runners/wire/error_hints.py", "utf8");
-  codes.push(...[...hints.matchAll(/ErrorHint\(\s*"([a-z0-9-]+)"/g)].map(([, code]) => `notice.${code as string}`));
   assert.deepEqual(
     codes.filter((key) => !island.has(key)),
     [],
