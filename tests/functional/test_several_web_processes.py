@@ -62,8 +62,8 @@ def processes(settings: Settings) -> Iterator[tuple[WebProcess, WebProcess]]:
 
 
 @pytest.fixture
-def webs(processes: tuple[WebProcess, WebProcess]) -> tuple[WebProcess, WebProcess]:
-    """Both processes, running."""
+def webs(processes: tuple[WebProcess, WebProcess], db: Database) -> tuple[WebProcess, WebProcess]:
+    """Both processes, running. They start on an empty database: a test before may have left maintenance mode on."""
     for process in processes:
         if not process.alive:
             process.launch()
