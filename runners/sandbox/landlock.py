@@ -50,7 +50,9 @@ WRITE = (
     | AccessRight.REFER
 )
 """All rights on a session's own folder, except creating devices."""
-DEVICE = AccessRight.READ_FILE | AccessRight.WRITE_FILE | AccessRight.TRUNCATE | AccessRight.IOCTL_DEV
+OVERWRITE = AccessRight.WRITE_FILE | AccessRight.TRUNCATE
+"""Rights on files that exist."""
+DEVICE = AccessRight.READ_FILE | OVERWRITE | AccessRight.IOCTL_DEV
 _OF_FILES = DEVICE | AccessRight.EXECUTE
 
 _FIRST_USEFUL = 2

@@ -18,7 +18,7 @@ from runners.config.settings import Limits, MiB
 from runners.devices import tpu_vm
 from runners.devices.allocation import DeviceAllocation
 from runners.sandbox import nvidia_smi
-from runners.sandbox.landlock import DEVICE, WRITE, AccessRight
+from runners.sandbox.landlock import DEVICE, OVERWRITE, WRITE, AccessRight
 from runners.sandbox.layout import DATASETS, GRANTED_GPUS_VARIABLE, HOME, HOSTNAME, SHM, TMP, UID, WRITABLE_FOLDERS
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -107,6 +107,9 @@ class SandboxPolicy:
     """Folders below /proc that appear empty inside."""
     proc_shown: tuple[str, ...]
     """Files and folders of the host's /proc that a session without its own sees, in addition to the harmless ones."""
+    proc_writable: bool
+    """Whether a process may write the files of its own in ``/proc``: CUDA's driver starts only if it can name its
+    threads there."""
     landlock: tuple[tuple[str, int], ...]
     """(path, ``landlock.AccessRight``s on files and folders below it)."""
     seccomp: tuple[str, ...] = field(repr=False, default=())
@@ -196,7 +199,8 @@ def session_policy(
         proc_hidden=_PROC_HIDDEN,
         proc_covered=_PROC_COVERED if allocation else (*_PROC_COVERED, _GPU_FACTS),
         proc_shown=(_GPU_FACTS, "devices") if allocation else (),
-        landlock=_landlock(devices),
+        proc_writable=allocation is not None,
+        landlock=(*_landlock(devices), *((("/proc", int(OVERWRITE)),) if allocation else ())),
         seccomp=tuple(program.hex() for program in seccomp),
     )
 

@@ -234,8 +234,19 @@ def _make_proc(policy: SandboxPolicy) -> None:
     else:
         set_sysctls(policy, proc)
         # Nothing in it has to be written. A process could make its neighbors die first (oom_score_adj), for example.
-        linux.make_read_only(proc)
+        if policy.proc_writable:
+            _protect_machine_files(Path(proc))
+        else:
+            linux.make_read_only(proc)
         _cover_proc(policy, proc)
+
+
+def _protect_machine_files(proc: Path) -> None:
+    """Make everything in ``proc`` read-only except for the folders of processes."""
+    for entry in proc.iterdir():
+        if not entry.name.isdecimal() and not entry.is_symlink():
+            linux.mount(str(entry), str(entry), None, linux.MS_BIND)
+            linux.make_read_only(str(entry))
 
 
 def set_sysctls(policy: SandboxPolicy, proc: str) -> None:

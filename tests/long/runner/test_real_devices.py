@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,40 @@ async def test_other_machines_are_what_they_always_were(devices: str, request: p
         await learner.leave()
 
     assert told.result == "(False, None, False, 2)"
+
+
+NAME_A_THREAD = """
+import ctypes, pathlib, threading
+thread, done = None, threading.Event()
+thread = threading.Thread(target=done.wait)
+thread.start()
+error = ctypes.CDLL(None).pthread_setname_np(ctypes.c_ulong(thread.ident), b"named")
+name = pathlib.Path(f"/proc/self/task/{thread.native_id}/comm").read_text().strip()
+done.set()
+(error, name == "named")"""
+"""As CUDA's driver does when it starts; without that it reports an error of the operating system."""
+WRITABLE = """
+import os
+[path for top in os.listdir("/proc") if not top.isdecimal() and not os.path.islink(f"/proc/{top}")
+ for folder, _, names in [*os.walk(f"/proc/{top}"), ("/proc", [], [top])]
+ for path in (os.path.join(folder, name) for name in names)
+ if os.path.isfile(path) and not os.path.islink(path) and os.access(path, os.W_OK)]"""
+
+
+async def test_with_the_device_a_session_can_name_threads_and_write_no_other_file_of_proc(
+    either: RealSupervisor,
+) -> None:
+    async with either.client() as client:
+        with_it, without_it = (SessionClient(client, topology="tpu:8") for _ in range(2))
+        named = await with_it.run(NAME_A_THREAD)
+        writable = await with_it.run(WRITABLE)
+        not_named = await without_it.run(NAME_A_THREAD)
+        for learner in (with_it, without_it):
+            await learner.leave()
+
+    assert named.result == "(0, True)", named.error
+    assert writable.result == "[]", writable.error
+    assert not_named.result == f"({errno.EROFS}, False)", not_named.error
 
 
 async def _again(learner: SessionClient) -> str:

@@ -86,6 +86,7 @@ def test_a_session_without_real_devices_sees_nothing_of_them() -> None:
     assert not {"CUDA_VISIBLE_DEVICES", "LOCKSTEP_REAL"} & dict(POLICY.environment).keys()
     assert "driver/nvidia" in POLICY.proc_covered
     assert POLICY.proc_shown == ()
+    assert not POLICY.proc_writable
 
 
 def test_a_session_with_real_devices_can_open_them_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +96,8 @@ def test_a_session_with_real_devices_can_open_them_and_no_others(monkeypatch: py
 
     assert set(policy.devices) - set(POLICY.devices) == set(ALLOCATION.nodes)
     assert {path for path, _ in policy.landlock} - {path for path, _ in POLICY.landlock} == {
-        f"/dev/{node}" for node in ALLOCATION.nodes
+        "/proc",
+        *(f"/dev/{node}" for node in ALLOCATION.nodes),
     }
     assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
     assert environment["LOCKSTEP_REAL"] == "[[2, 7000], [1, null]]"
@@ -104,6 +106,13 @@ def test_a_session_with_real_devices_can_open_them_and_no_others(monkeypatch: py
     assert "RLIMIT_DATA" not in dict(policy.rlimits)
     assert set(POLICY.proc_covered) - set(policy.proc_covered) == {"driver/nvidia"}
     assert SandboxPolicy.from_json(policy.to_json()) == policy
+
+
+def test_cuda_may_name_its_threads_and_create_nothing_in_proc() -> None:
+    policy = session_policy(LIMITS, None, (), ALLOCATION)
+
+    assert policy.proc_writable
+    assert dict(policy.landlock)["/proc"] == AccessRight.WRITE_FILE | AccessRight.TRUNCATE
 
 
 def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it_has() -> None:
