@@ -94,6 +94,7 @@ const styles = {
     exercises: join(here, "exercises/frontend/exercises.css"),
     feedback: join(here, "feedback/frontend/feedback.css"),
     notifications: join(here, "notifications/frontend/notifications.css"),
+    search: join(here, "search/frontend/search.css"),
   },
   outdir: dist,
   loader: { ".woff2": "file" },

@@ -45,6 +45,7 @@ from app.pieces.feature import FEATURE as PIECES
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
+from app.search.feature import FEATURE as SEARCH
 from app.settings import Settings
 from app.site_switches import SwitchStates
 from app.topic_relay import TopicRelay
@@ -85,6 +86,7 @@ FEATURES = (
     COMMENTS,
     FEEDBACK,
     EXPORTS,
+    SEARCH,
     ADMIN,
     WEB,
     HEALTH,

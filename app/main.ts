@@ -7,6 +7,7 @@ import { setUpCommentsLoader } from "./comments/frontend/load-comments";
 import { setUpFeedback } from "./feedback/frontend/feedback";
 import { setUpCells } from "./lessons/frontend/lesson";
 import { setUpProgressHeader } from "./progress/frontend/progress-header";
+import { setUpSearch } from "./search/frontend/search";
 import { setUpBeatAnimation } from "./web/frontend/beat-animation";
 import { setUpDoubleSubmitGuard } from "./web/frontend/double-submit";
 import {
@@ -38,4 +39,5 @@ setUpCells();
 setUpAccount();
 setUpCommentsLoader();
 setUpFeedback();
+setUpSearch();
 setUpDoubleSubmitGuard();

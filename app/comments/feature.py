@@ -10,6 +10,7 @@ from app.comments.notification_content import CommentDescriber
 from app.comments.personal_data import erase_comments, export_comments
 from app.comments.rendering import rerender_outdated
 from app.comments.routes import router
+from app.comments.search_routes import router as search_router
 from app.comments.thread_list import THREAD_LISTS, ThreadLists
 from app.feature import Feature
 from app.lessons.dependencies import CATALOG
@@ -24,7 +25,7 @@ def _setup(app: FastAPI) -> None:
 
 FEATURE = Feature(
     name="comments",
-    routers=(router, moderation_router, unlocalized_router),
+    routers=(router, search_router, moderation_router, unlocalized_router),
     setup=_setup,
     cleanup_tasks=lambda _app: (rerender_outdated,),
     exporters={"comments": export_comments},

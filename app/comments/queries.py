@@ -34,6 +34,8 @@ REPLIES_PER_PAGE = 50
 """Replies on a thread's own page."""
 MAX_PAGE_BYTES = 256 * 1024
 """Of comment HTML per page. The rest goes to the next page; each page shows at least one comment."""
+_MAX_SEARCHED_COMMENTS = 20_000
+_MAX_FOUND_COMMENTS = 10
 _MAX_RECENT_COMMENTS = 200
 """Recent comments whose authors are suggested."""
 MAX_WAITING_COUNT = 100
@@ -178,6 +180,28 @@ async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
         )
     )
     return {row.cell: row.comment_count for row in rows}
+
+
+async def find_comments(session: AsyncSession, words: Sequence[str], hidden_lessons: Collection[str]) -> list[Comment]:
+    """The newest shown comments that contain all words, among the newest comments of all.
+
+    Neither database has an index for parts of words; the limit bounds the time of one search.
+    """
+    if not words:
+        return []
+    newest = select(Comment.id).order_by(Comment.id.desc()).limit(_MAX_SEARCHED_COMMENTS)
+    statement = (
+        select(Comment)
+        .where(
+            Comment.id.in_(newest),
+            Comment.state == CommentState.shown,
+            Comment.lesson.not_in(hidden_lessons),
+            *(Comment.source.icontains(word, autoescape=True) for word in words),
+        )
+        .order_by(Comment.id.desc())
+        .limit(_MAX_FOUND_COMMENTS)
+    )
+    return list(await session.scalars(statement))
 
 
 async def get_authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:

@@ -1,0 +1,1 @@
+"""Searching the text and code of lessons."""
