@@ -71,7 +71,7 @@ def main() -> None:
     gc.disable()  # imports produce hardly any garbage, and collecting it takes a fifth of their time
     ready: dict[str, Any] = {"ready": True}
     if not arguments.cold:
-        with ending_with(supervisor), silence_gpu_warnings():
+        with heap.adjacent_arenas(), ending_with(supervisor), silence_gpu_warnings():
             ready["patches"] = import_tensorflow(arguments.keras, hardware=arguments.hardware)
         heap.prepare_for_forks()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
