@@ -270,7 +270,7 @@ def set_environment(policy: SandboxPolicy) -> None:
     keep = {k: v for k, v in os.environ.items() if k.startswith(("TF_", "KERAS_", "OPENBLAS_", "OMP_"))}
     os.environ.clear()
     os.environ.update(keep)
-    os.environ.update(policy.environment)
+    os.environ.update(dict(policy.environment))  # for pairs, Python would ask every kind of mapping whether it is one
     os.chdir(os.environ["HOME"])
     os.umask(0o022)
 
