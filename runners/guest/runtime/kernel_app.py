@@ -38,6 +38,7 @@ from jupyter_client.session import new_id
 from tensorflow.python.framework import kernels
 from traitlets import Type
 from traitlets.config import Config
+from zmq.eventloop.zmqstream import ZMQStream
 
 from runners.guest.api import cluster_failures
 from runners.guest.cluster import portpicker, task_context, training_step
@@ -174,6 +175,8 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
 
     kernel_class = Type(WarmKernel, klass=IPythonKernel)
     listeners: tuple[int, ...] = ()
+    keyboard = False
+    """Whether its client is Jupyter's, which uses all five channels. A session uses two, and has no more threads."""
 
     def init_crash_handler(self) -> None:
         """Do nothing: learners do not need tracebacks of the kernel itself."""
@@ -199,7 +202,8 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         self.shell_port, self.iopub_port, self.stdin_port, self.control_port, self.hb_port = 1, 2, 3, 4, 5
         self.transport, self.ip = "ipc", "channel"
         self.init_sockets()
-        self.init_heartbeat()
+        if self.keyboard:
+            self.init_heartbeat()
         self.log_connection_info()
         self.init_io()
         self.init_signal()
@@ -216,6 +220,34 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         s.bind(f"ipc:///channel-{port}")
         return port
 
+    def init_sockets(self) -> None:
+        """Create the sockets of the channels, and the thread for output."""
+        if self.keyboard:
+            super().init_sockets()
+            return
+        self.context = zmq.Context()
+        self.shell_socket = self.context.socket(zmq.ROUTER)
+        self._bind_socket(self.shell_socket, self.shell_port)
+        self.init_iopub(self.context)
+
+    def init_kernel(self) -> None:
+        """Create the kernel. A session's reads the shell channel in its main thread."""
+        if self.keyboard:
+            super().init_kernel()
+            self.kernel.keyboard = True
+            return
+        self.kernel = WarmKernel.instance(
+            parent=self,
+            session=self.session,
+            shell_stream=ZMQStream(self.shell_socket),
+            iopub_thread=self.iopub_thread,
+            iopub_socket=self.iopub_socket,
+            log=self.log,
+            profile_dir=self.profile_dir,
+            user_ns=self.user_ns,
+        )
+        self.displayhook.get_execution_count = lambda: self.kernel.execution_count
+
     def init_control(self, context: zmq.Context[Any]) -> None:
         """As in ipykernel, but without the debugger's sockets."""
         self.control_socket = context.socket(zmq.ROUTER)
@@ -228,7 +260,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         self.shell_channel_thread = ShellChannelThread(context, daemon=True)
 
     def init_heartbeat(self) -> None:
-        """Start the heartbeat, so that any Jupyter client can monitor this kernel."""
+        """Start the heartbeat, so that Jupyter's client can monitor this kernel."""
         heartbeat = WarmHeartbeat(zmq.Context(), ("ipc", "heartbeat", 5))
         heartbeat.descriptor = self.listeners[4]
         self.heartbeat = heartbeat
@@ -310,6 +342,7 @@ def prepare_kernel(
     asyncio.set_event_loop(asyncio.new_event_loop())
     application: WarmKernelApp = WarmKernelApp.instance()
     application.listeners = tuple(listeners)
+    application.keyboard = keyboard
     WarmStream.streams = printed
     WarmStream.waits = keyboard
     application.session.session = new_id()
@@ -317,7 +350,6 @@ def prepare_kernel(
     application.session.key = key
     application.session.pack = encode_message
     application.open()
-    application.kernel.keyboard = keyboard
     publish = application.kernel.publish
     if keyboard:  # its client is not ours, and does not understand lanes and reports
         plain_output.label_lanes(application.session)

@@ -43,7 +43,7 @@ PROGRAMS = {
     ),
     "ending the output thread": ("get_ipython().kernel.iopub_thread.stop(); print('x')", {CRASH, OUTPUT, TIME, OK}),
     "stopping the kernel's loops": (
-        "k = get_ipython().kernel\nk.control_thread.io_loop.add_callback(k.control_thread.io_loop.stop)\n"
+        "k = get_ipython().kernel\nk.iopub_thread.io_loop.add_callback(k.iopub_thread.io_loop.stop)\n"
         "k.io_loop.add_callback(k.io_loop.stop)",
         None,
     ),
