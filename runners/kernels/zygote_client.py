@@ -96,6 +96,9 @@ class ZygoteClient:
         self._keeper: asyncio.Task[None] | None = None
         self._unwanted: set[asyncio.Task[None]] = set()
         self._datasets: str | None = None
+        self._usual_policy = ""
+        """The policy of sandboxes without real devices, as the latest zygote was started: making it takes a
+        millisecond."""
         self.outer_sandbox = "none"
         self.trouble: str | None = None
         self.safeguards: list[Safeguard] = []
@@ -222,7 +225,8 @@ class ZygoteClient:
         except NoUserAvailable as e:
             raise ZygoteUnavailable(str(e)) from e
         try:
-            return user, *await self._ask_for(user, self._policy(allocation), descriptors)
+            policy = self._policy(allocation) if allocation else self._usual_policy
+            return user, *await self._ask_for(user, policy, descriptors)
         except BaseException:
             self._users.release(user)
             raise
@@ -337,7 +341,7 @@ class ZygoteClient:
         )
         datasets = zygote_command.datasets_folder(self._settings)
         self._datasets = DATASETS if datasets and self.outer_sandbox == "bubblewrap" else datasets
-        self._policy(None)  # report a policy that is not possible before anything is started
+        self._usual_policy = self._policy(None)
         environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -120,8 +120,9 @@ class SandboxPolicy:
         return json.dumps(asdict(self))
 
     @classmethod
+    @lru_cache(maxsize=1)
     def from_json(cls, text: str) -> Self:
-        """Read what ``to_json`` wrote."""
+        """Read what ``to_json`` wrote, which is nearly always the same."""
         raw = json.loads(text)
         for name in ("read_only", "links", "files", "programs", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
