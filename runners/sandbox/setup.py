@@ -61,7 +61,7 @@ def enter(
     """
     try:
         leave_namespaces()
-        pid = os.fork()
+        pid = linux.fork_quietly()
     except OSError as e:
         report.send(f"!namespaces: {e}".encode())
         os._exit(1)

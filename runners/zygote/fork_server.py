@@ -259,7 +259,7 @@ def fork_sandbox(
         raise RuntimeError(f"the zygote has {threads} threads; a fork would hang")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
-        middle = os.fork()
+        middle = linux.fork_quietly()
         if not middle:
             ours.close()
             supervisor.close()

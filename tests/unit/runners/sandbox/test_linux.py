@@ -34,3 +34,13 @@ def test_another_user_is_one_thread_only_and_the_parents_death_is_not_forgotten(
     thread.join()
 
     assert seen == {"inside": 65_534, "beside": 0, "signal": signal.SIGTERM}
+
+
+def test_a_quiet_fork_calls_nothing_that_libraries_have_registered() -> None:
+    called: list[str] = []
+    os.register_at_fork(before=lambda: called.append("before"), after_in_child=lambda: called.append("child"))
+    child = linux.fork_quietly()
+    if not child:
+        os._exit(len(called))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not called
