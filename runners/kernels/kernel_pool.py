@@ -138,6 +138,10 @@ class Kernel:
         """Send the code; returns the message's id."""
         return self._ask("execute_request", _EXECUTE | {"code": code, "store_history": store_history})
 
+    def rehearse(self) -> None:
+        """Execute nothing, so that the first cell finds in memory what every cell needs. Nobody waits for it."""
+        self._ask("execute_request", _EXECUTE | {"code": "None", "silent": True, "store_history": False})
+
     def probe(self) -> str:
         """Ask something harmless; returns the message's id."""
         return self._ask("kernel_info_request", {})
@@ -374,7 +378,9 @@ class KernelPool:
                 await asyncio.sleep(_TRY_AGAIN_S if self._failures else _PAUSE_S)
                 await self._nobody_asks.wait()
                 try:
-                    self._ready.setdefault(key, deque()).append(await self._make(*key))
+                    kernel = await self._make(*key)
+                    kernel.rehearse()
+                    self._ready.setdefault(key, deque()).append(kernel)
                     self._forget_old_keys()  # here, because a learner who tries many topologies keeps this loop going
                 except IsolationIncomplete:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its isolation layers

@@ -72,9 +72,13 @@ class Waiting:
     def __init__(self, *, may_close: bool = False) -> None:
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.may_close = asyncio.Event()
-        self.closed = False
+        self.closed = self.rehearsed = False
         if may_close:
             self.may_close.set()
+
+    def rehearse(self) -> None:
+        """Note that it was asked to."""
+        self.rehearsed = True
 
     async def close(self) -> None:
         """Close when allowed."""
@@ -130,6 +134,14 @@ async def test_a_kernel_that_ended_while_it_waited_is_not_counted_and_is_replace
     made[1].may_close.set()
     await pool.close()
     assert made[1].closed
+
+
+async def test_a_kernel_rehearses_before_anybody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, made = pool_of(monkeypatch, 1)
+    pool.keep()
+    await comes(lambda: len(pool))
+    assert made[0].rehearsed
+    await pool.close()
 
 
 async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest.MonkeyPatch) -> None:
