@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from runners.guest.accelerators import real_devices
 from runners.guest.cluster import task_context
-from runners.guest.tf_patches import collectives, distributed_datasets, gpu, shared_gpus, tpu_errors, tpu_system
+from runners.guest.tf_patches import collectives, gpu, shared_gpus, tpu_errors, tpu_system
 from runners.wire.topology import Topology
 
 
 def set_up_devices(topology: Topology) -> None:
     """Make this process see ``topology``. Call once, before any op runs; runs no op itself."""
-    own = task_context.current_context()
-    collectives.separate_collective_keys(own.number if own else 0, max(1, len(topology.tasks)))
-    distributed_datasets.lifetime.apply()
+    if own := task_context.current_context():
+        collectives.separate_collective_keys(own.number, len(topology.tasks))
     if (shares := real_devices.granted_gpus()) is not None:
         if topology.kind == "tpu":
             tpu_errors.explain_failure(str(topology))

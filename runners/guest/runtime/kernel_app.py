@@ -49,7 +49,15 @@ from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
 from runners.guest.runtime.tracebacks import paths_below_cell, shorten_long_tracebacks
-from runners.guest.tf_patches import graph_errors, jupyter_kernel, rendezvous, server_join, tf_print
+from runners.guest.tf_patches import (
+    collectives,
+    distributed_datasets,
+    graph_errors,
+    jupyter_kernel,
+    rendezvous,
+    server_join,
+    tf_print,
+)
 from runners.wire.error_hints import find_hint
 from runners.wire.exit_status import is_clean_exit
 from runners.wire.journal import OutputStream
@@ -174,6 +182,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
     """ipykernel's application without files: no connection file, no history, no debugger."""
 
     kernel_class = Type(WarmKernel, klass=IPythonKernel)
+    kernel: WarmKernel
     listeners: tuple[int, ...] = ()
     keyboard = False
     """Whether its client is Jupyter's, which uses all five channels. A session uses two, and has no more threads."""
@@ -290,6 +299,8 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     graph_errors.leave_out_frames(paths_below_cell())
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's hint for terminal users
     tf_print.subject.apply()
+    collectives.subject.apply()
+    distributed_datasets.lifetime.apply()
     instrumentation.watch_cells(shell.events)
     portpicker.install()
     _warm_up(application)

@@ -14,7 +14,6 @@ the devices of its own process.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.python.eager import context
@@ -37,9 +36,13 @@ _BASE_STEP = 1_000
 """The number of device groups that one strategy may have."""
 
 
-def separate_collective_keys(process: int = 0, processes: int = 1) -> None:
-    """Apply the patches in this process, number ``process`` of ``processes`` that train together. Runs no op."""
-    subject.apply(itertools.count(_BASE_STEP * (1 + process), _BASE_STEP * processes))
+_bases = itertools.count(_BASE_STEP, _BASE_STEP)
+
+
+def separate_collective_keys(process: int, processes: int) -> None:
+    """Use numbers of its own in this process, number ``process`` of ``processes`` that train together. Runs no op."""
+    global _bases
+    _bases = itertools.count(_BASE_STEP * (1 + process), _BASE_STEP * processes)
 
 
 @subject.patch(
@@ -51,8 +54,8 @@ def separate_collective_keys(process: int = 0, processes: int = 1) -> None:
     "tensorflow.python.distribute.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_local",
     relies_on=("(self, cluster_resolver, devices)", "._collective_key_base"),
 )
-def _number_from_the_next_base(bases: Iterator[int], original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    self._collective_key_base += next(bases)
+def _number_from_the_next_base(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    self._collective_key_base += next(_bases)
     return original(self, *args, **kwargs)
 
 
@@ -65,7 +68,7 @@ def _number_from_the_next_base(bases: Iterator[int], original: Any, self: Any, *
     test="tests/functional/runner/test_clusters.py"
     "::test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_worker",
 )
-def _own_devices(_: Iterator[int], original: Any, *args: Any, **kwargs: Any) -> list[Any]:
+def _own_devices(original: Any, *args: Any, **kwargs: Any) -> list[Any]:
     devices: list[Any] = original(*args, **kwargs)
     server = context.context()._collective_ops_server_def
     if server is None:
