@@ -361,7 +361,7 @@ def prepare_kernel(
     application.session.key = key
     application.session.pack = encode_message
     application.open()
-    publish = application.kernel.publish
+    publish: plain_output.Publish = application.kernel.publish
     if keyboard:  # its client is not ours, and does not understand lanes and reports
         plain_output.label_lanes(application.session)
         publish = plain_output.notices_as_text(publish)
