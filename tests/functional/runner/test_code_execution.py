@@ -207,7 +207,7 @@ async def test_a_kernel_has_no_debugger_and_has_not_looked_at_any_module(learner
 
 async def test_a_kernel_has_no_thread_for_channels_that_only_jupyter_uses(learner: SessionClient) -> None:
     code = "import threading; print(sum(not t.name.startswith('Thread') for t in threading.enumerate()))"
-    assert (await learner.run(code)).output == "2\n"  # the main thread and that of the output channel
+    assert (await learner.run(code)).stdout == "2\n"  # the main thread and that of the output channel
 
 
 async def test_a_script_may_end_itself(learner: SessionClient) -> None:
