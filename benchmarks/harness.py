@@ -208,4 +208,6 @@ def _smaps(pid: int) -> Iterator[str]:
 
 
 def _is_zygote(process: psutil.Process | None) -> bool:
-    return process is not None and "runners.zygote.fork_server" in process.cmdline() and process.name() != "bwrap"
+    with contextlib.suppress(psutil.NoSuchProcess):  # or it is a zombie
+        return process is not None and "runners.zygote.fork_server" in process.cmdline() and process.name() != "bwrap"
+    return False
