@@ -9,8 +9,8 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -39,6 +39,7 @@ from sqlalchemy.orm import DeclarativeBase, sessionmaker
 
 from app.bus import Bus, publish_commits
 from app.database_health import DatabaseMonitor, probe_write
+from app.silence_watch import SilenceWatch
 from app.sqlite import SqliteDriver, enable_wal
 from app.topic_messages import TopicSender
 
@@ -121,13 +122,15 @@ class Database:
         self.bus = bus or Bus()
         self._wait_s = wait_s
         self._threads: WeakSet[threading.Thread] = WeakSet()
+        sqlite = make_url(url).get_backend_name() == "sqlite"
+        # A pooler answers for itself, or not at all while all its connections are in use: that says nothing.
+        self._silence = None if sqlite or pooled else SilenceWatch(url)
         self.engine = (
             _sqlite_engine(url, connections, wait_s, self._threads)
-            if make_url(url).get_backend_name() == "sqlite"
-            else _postgresql_engine(url, connections, wait_s, statement_s, pooled=pooled)
+            if sqlite
+            else _postgresql_engine(url, connections, wait_s, statement_s, self._silence)
         )
         sync_sessions = sessionmaker()
-        sqlite = self.engine.dialect.name == "sqlite"
         publish_commits(sync_sessions, self.bus, None if sqlite else TopicSender(self.bus.id))
         self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is faster than SQLite's polling.
@@ -137,17 +140,22 @@ class Database:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
         """A session. Commit it yourself; otherwise, it rolls back."""
-        with self.health.watching():
+        with self._watching():
             async with self._sessions() as session:
                 yield session
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
         """A short session for writing, committed at the end of the block."""
-        with self.health.watching():
+        with self._watching():
             async with self._turn_to_write(), self._sessions() as session:
                 yield session
                 await session.commit()
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        with self.health.watching(), self._silence.watching() if self._silence else nullcontext():
+            yield
 
     async def _try_to_write(self) -> None:
         async with self._turn_to_write():
@@ -182,6 +190,8 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections and wait for SQLite's threads, so that none of them uses a closed event loop."""
+        if self._silence:
+            await self._silence.close()
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
             await asyncio.to_thread(thread.join, _CLOSE_TIMEOUT_S)
@@ -249,10 +259,11 @@ def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[t
 
 
 def _postgresql_engine(
-    url: str, connections: int, wait_s: float, statement_s: float | None, *, pooled: bool
+    url: str, connections: int, wait_s: float, statement_s: float | None, silence: SilenceWatch | None
 ) -> AsyncEngine:
+    """An engine whose connections are closed when the server is silent. Without a watch, for a pooler."""
     connect_args: dict[str, Any] = {"timeout": wait_s, "command_timeout": statement_s}
-    if pooled:  # each transaction may get another connection of PostgreSQL, with other prepared statements
+    if silence is None:  # each transaction may get another connection of PostgreSQL, with other prepared statements
         connect_args |= WITHOUT_PREPARED_STATEMENTS
     engine = create_async_engine(
         url,
@@ -265,8 +276,13 @@ def _postgresql_engine(
 
     @event.listens_for(engine.sync_engine, "do_connect")
     def _connect(dialect: Dialect, _record: object, args: Any, options: Any) -> Any:
+        if silence:
+            silence.check()
         try:
-            return dialect.connect(*args, **options)
+            connection: Any = dialect.connect(*args, **options)
+            if silence:
+                silence.add(connection.driver_connection)
+            return connection
         except OSError as e:  # asyncpg raises network errors unchanged, including timeouts
             raise dialect.loaded_dbapi.OperationalError(f"no connection: {str(e) or type(e).__name__}") from e
 

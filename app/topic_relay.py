@@ -79,8 +79,10 @@ class TopicRelay:
                 try:
                     async with engine.connect() as connection:
                         driver: Any = (await connection.get_raw_connection()).driver_connection
-                        pause_s = _FIRST_PAUSE_S if await self._listen(driver, wake) else _UNDELIVERED_PAUSE_S
-                        await connection.invalidate()
+                        try:
+                            pause_s = _FIRST_PAUSE_S if await self._listen(driver, wake) else _UNDELIVERED_PAUSE_S
+                        finally:  # a silent server would never confirm the end of the connection
+                            await connection.invalidate()
                 except (SQLAlchemyError, OSError, PostgresError, InterfaceError) as e:
                     self._tell_late("no connection can LISTEN", first_line(e))
                     pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)

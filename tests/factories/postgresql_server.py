@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, which it can stop and start again."""
+"""A PostgreSQL server of a test's own, which it can stop, freeze and start again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 _PROGRAMS = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path("/usr/bin")]
@@ -38,6 +39,20 @@ class PostgresqlServer:
     def stop(self) -> None:
         """Stop it as a restart of its service does: transactions roll back, and connections are closed."""
         self._call("pg_ctl", "--wait", "--mode", "fast", "stop")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Its processes do nothing inside the block: the kernel accepts connections and bytes, and nobody answers."""
+        postmaster = psutil.Process(int((self._folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
+        postmaster.suspend()  # first, so that no process is added
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes[1:]:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in reversed(processes):
+                process.resume()
 
     def _call(self, program: str, *arguments: str) -> None:
         user = "postgres" if os.geteuid() == 0 else None

@@ -1,4 +1,4 @@
-"""PostgreSQL stops and starts again: every kind of request is told when to come back, and then all is as before."""
+"""PostgreSQL stops or freezes, and goes on: every kind of request is told when to come back, and then all is as before."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ _PATIENCE_S = 60.0
 def server() -> Iterator[PostgresqlServer]:
     with postgresql_server() as server:
         yield server
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent server is noticed sooner."""
+    monkeypatch.setattr("app.silence_watch.PATIENCE_S", 0.5)
+    monkeypatch.setattr("app.silence_watch.ANSWER_TIMEOUT_S", 2.0)
 
 
 @pytest.fixture
@@ -114,3 +121,31 @@ async def test_requests_are_told_when_to_come_back_and_then_everything_works_aga
     assert "Traceback" not in log
     assert log.count("the database is not working") == 1
     assert log.count("the database works again") == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_frozen_database_fails_requests_soon_and_then_everything_works_again(
+    server: PostgresqlServer, app: FastAPI, supervisor: ScriptedSupervisor
+) -> None:
+    async with serving(app) as client, asyncio.timeout(_PATIENCE_S):
+        await sign_in(app.state.db, client, await store_account(app.state.db, email="ada@example.org"))
+        run = await press_run(client)
+        scripted = await supervisor.run(run["id"])
+        with server.frozen():
+            # A statement on an open connection: its own limit is a minute.
+            begun = await client.get("/runs", params={"lesson": LESSON})
+            later = await ask_everything(client, run["id"])
+            lesson = await client.get("/en/courses/small/first")
+            await supervisor.say(scripted, "said meanwhile")
+            await supervisor.finish(scripted)
+        works = await everything_works(client, run["id"])
+        async with live_stream(client, run["urls"]["stream"]) as frames:
+            events = [frame async for frame in frames]
+
+    assert begun.status_code == 503
+    assert {kind: response.status_code for kind, response in later.items()} == dict.fromkeys(later, 503)
+    assert [kind for kind, response in later.items() if not 1 <= int(response.headers["retry-after"]) <= 60] == []
+    assert lesson.status_code == 200, "a lesson needs no database"
+    assert works == dict.fromkeys(later, 200) | {"form": 422, "run": 202}
+    assert printed_text(events) == "said meanwhile"
+    assert events[-1].event == "finished"
