@@ -23,6 +23,7 @@ from types import FrameType
 import typer
 import uvicorn
 from sqlalchemy.engine import make_url
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from app.cli.console import fail, print_message, read_settings
@@ -40,6 +41,9 @@ _SHUTDOWN_S = 3
 _KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
+_WORKER_PATIENCE_S = 15
+"""How long one of several workers may say nothing before it is replaced. On a busy machine, uvicorn's 5 s kill workers
+that are starting, and those that could not start before they have said so."""
 _PATIENCE_S = 10
 """How long a web application of another user has to end before it and everything in it are killed."""
 _LAST_PATIENCE_S = 2
@@ -61,13 +65,17 @@ def serve_web(listener: socket.socket, workers: int) -> int:
         server_header=False,
         timeout_graceful_shutdown=_SHUTDOWN_S,
         timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_worker_healthcheck=_WORKER_PATIENCE_S,
         proxy_headers=True,
         http=LimitedHttpProtocol,
     )
     if workers > 1:
+        web_processes = Multiprocess(config, sockets=[listener])
         with _shared_metrics():
-            Multiprocess(config, sockets=[listener]).run()
-        return 0
+            web_processes.run()
+        # One that cannot start ends all of them, because another one could not start either.
+        failed = any(process.exitcode == STARTUP_FAILURE for process in web_processes.processes)
+        return STARTUP_FAILURE if failed else 0
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])

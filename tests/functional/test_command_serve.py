@@ -241,12 +241,20 @@ async def test_a_command_gives_up_at_once_on_a_runner_that_refuses_its_settings(
 
 
 async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> None:
-    sentence = "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'.\n"
+    sentence = "LOCKSTEP_LOG_FORMAT cannot be 'xml': it must be 'console' or 'json'.\n"
     for command in (["serve"], ["db", "upgrade"], ["run", "-"]):
         ended = await lockstep(*command, data_dir=tmp_path, log_format="xml")
         assert (ended.status, ended.err) == (2, sentence)
     report = await lockstep("doctor", data_dir=tmp_path, log_format="xml")
     assert (report.status, report.out) == (2, f"Invalid settings:\n{sentence}")
+
+
+async def test_web_processes_that_cannot_start_end_it_with_a_status(settings: Settings) -> None:
+    (settings.data_dir / "secrets" / "sign-in").mkdir(parents=True)
+    options = {"data_dir": settings.data_dir, "runner_socket": settings.data_dir / "none"}
+    process = await start("serve", "--port", "0", "--workers", "2", **options)
+    ended = await finish(process, within_s=_PATIENCE_S)
+    assert (ended.status, "Is a directory" in ended.err) == (3, True)
 
 
 async def test_a_data_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
