@@ -437,6 +437,8 @@ def _reason(error: ErrorDetails) -> str:
         return bounds
     if error["type"] == "bool_parsing":
         return "it must be true or false"
+    if error["type"] == "literal_error":
+        return f"it must be {error['ctx']['expected']}"
     message = _message(error)
     return f"{message[:1].lower()}{message[1:]}"
 

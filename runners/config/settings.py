@@ -70,6 +70,8 @@ def _what_it_must_be(variable: str, mistake: ErrorDetails) -> str:
             return _no_such(variable)
         case "literal_error":
             return f"must be {mistake['ctx']['expected']}"
+        case "bool_parsing":
+            return "must be true or false"
         case _:
             return mistake["msg"].removeprefix("Value error, ")
 

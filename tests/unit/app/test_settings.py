@@ -91,6 +91,18 @@ def test_every_bad_value_gets_a_sentence_of_its_own(monkeypatch: pytest.MonkeyPa
     assert len(str(refusal.value).splitlines()) == 2
 
 
+def test_mistakes_in_all_settings_at_once_are_listed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    any_path = {"data_dir", "lessons_dir"}
+    variables = {f"LOCKSTEP_{name.upper()}" for name in Settings.model_fields.keys() - any_path}
+    for variable in variables:
+        monkeypatch.setenv(variable, "/" + "?" * 200)
+
+    with pytest.raises(InvalidSettings) as refusal:
+        Settings.read()
+
+    assert {line.partition(" ")[0] for line in str(refusal.value).splitlines()} == variables
+
+
 def test_mistakes_of_every_kind_are_listed_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Those that pydantic finds, one that it finds before them, and those that it would find after them."""
     for name, value in {

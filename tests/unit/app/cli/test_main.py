@@ -22,7 +22,7 @@ try:
 except SystemExit as e:
     print(e.code, *sorted({name.partition(".")[0] for name in sys.modules}))
 """
-NOT_XML = "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'."
+NOT_XML = "LOCKSTEP_LOG_FORMAT cannot be 'xml': it must be 'console' or 'json'."
 NONSENSE = "Invalid settings:\nLOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"
 
 

@@ -65,6 +65,20 @@ def test_every_error_is_reported_without_the_invalid_value(monkeypatch: pytest.M
     ]
 
 
+def test_mistakes_in_all_settings_at_once_are_listed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {*(RunnerSettings.model_fields.keys() - {"data_dir", "limits"})}
+    variables = {f"LOCKSTEP_{name.upper()}" for name in names | {f"limits__{name}" for name in Limits.model_fields}}
+    for variable in variables:
+        monkeypatch.setenv(variable, "?")
+
+    with pytest.raises(ValidationError) as refusal:
+        RunnerSettings()
+
+    sentences = dict(line.split(": ", 1) for line in describe_errors(refusal.value))
+    assert sentences.keys() == variables
+    assert [sentence for sentence in sentences.values() if "Input" in sentence] == []
+
+
 def test_a_misspelt_limit_is_no_setting_and_the_nearest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_LIMITS__MEMROY_MB", "1000")
     with pytest.raises(ValidationError) as refused:
