@@ -32,7 +32,7 @@ from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.sensitive_changes import lock_signed_in_account
 from app.accounts.service import AccountDeleted, find_by_email, lock_account
-from app.accounts.sign_up import EmailTaken, SignUpRequest, sign_up, validate_sign_up
+from app.accounts.sign_up import EmailTaken, FirstAdminRecorderDep, SignUpRequest, sign_up, validate_sign_up
 from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
@@ -130,6 +130,7 @@ async def submit_sign_up(
     browser: BrowserDep,
     mergers: MergersDep,
     mailer: AccountMailerDep,
+    record_first_admin: FirstAdminRecorderDep,
 ) -> Response:
     form = await read_form(request)
     try:
@@ -155,6 +156,8 @@ async def submit_sign_up(
         async with db.writing() as session:
             await use_invitation(session, valid_invitation)
             if (opened := await sign_up(session, sign_up_request, hashed, valid_invitation, mailer)) is not None:
+                if valid_invitation.makes_first_admin:
+                    await record_first_admin(session, opened)
                 login = await log_in(session, browser, opened, mergers, method="link", new=True)
                 await clear_email_requests(session, browser, "sign-up", sign_up_request.email)
     except (TooManyAttempts, EmailTaken) as e:

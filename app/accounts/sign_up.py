@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 from zoneinfo import available_timezones
 
+from fastapi import Depends
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.email_links import LinkPurpose
@@ -19,6 +21,7 @@ from app.db import advisory_lock, now
 from app.errors import PermissionDenied
 from app.i18n import N_
 from app.security_log import SecurityEvent, record
+from app.web.dependencies import AppKey
 
 INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
@@ -28,6 +31,13 @@ class EmailTaken(PermissionDenied):
         "An account with this email address already exists. Choose another address, or make that account an admin with "
         "'lockstep user role'."
     )
+
+
+FirstAdminRecorder = Callable[[AsyncSession, Account], Awaitable[None]]
+"""Records, in the transaction that creates the account, that a setup link has made an admin."""
+
+FIRST_ADMIN_RECORDER = AppKey[FirstAdminRecorder]("first_admin_recorder")
+FirstAdminRecorderDep = Annotated[FirstAdminRecorder, Depends(FIRST_ADMIN_RECORDER.from_request)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,11 @@ async def record_action(
     await session.flush()
 
 
+async def record_first_admin(session: AsyncSession, account: Account) -> None:
+    """Store that a setup link has made this account an admin: whoever opened it did so."""
+    await record_action(session, Actor.of(account), AuditAction.account_created, account, account.role)
+
+
 async def list_entries(
     session: AsyncSession, narrowed: AuditFilter, before: str | None = None, most: int = PAGE_SIZE
 ) -> tuple[Sequence[AuditRow], str | None]:

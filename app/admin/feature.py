@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.admin.audit import AuditRetention
+from app.accounts.sign_up import FIRST_ADMIN_RECORDER
+from app.admin.audit import AuditRetention, record_first_admin
 from app.admin.audit_routes import router as audit_router
 from app.admin.live_routes import router as live_router
 from app.admin.mail_routes import router as mail_router
@@ -20,6 +21,10 @@ from app.admin.storage_routes import router as storage_router
 from app.feature import Feature
 from app.web.dependencies import BUS, DATABASE, SETTINGS
 from app.web.maintenance import SWITCHES
+
+
+def setup(app: FastAPI) -> None:
+    FIRST_ADMIN_RECORDER.set(app, record_first_admin)
 
 
 @asynccontextmanager
@@ -38,6 +43,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 FEATURE = Feature(
     name="admin",
     routers=(router, people_router, live_router, mail_router, storage_router, maintenance_router, audit_router),
+    setup=setup,
     lifespan=lifespan,
     cleanup_tasks=lambda app: (AuditRetention(SETTINGS.get(app).audit_retention),),
 )

@@ -128,6 +128,20 @@ async def test_an_admin_goes_on_working_and_turns_it_off(app: FastAPI) -> None:
         ]
 
 
+async def test_an_admin_who_still_needs_a_second_factor_sets_it_up_and_ends_it(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"staff_second_factor": True}))
+    async with app.router.lifespan_context(app):
+        admin, teacher = await _with_password(app, Role.admin), await _with_password(app, Role.instructor)
+        async with await signed_in_browser(app, admin) as client, await signed_in_browser(app, teacher) as other:
+            await _turn(app, on=True)
+            assert (await client.post("/en/admin/maintenance", data={"maintenance": "off"})).status_code == 403
+            assert (await other.post("/en/settings/security/authenticator")).status_code == 503
+            await set_up_authenticator(client, PASSWORD, lambda secret: pyotp.TOTP(secret).now())
+            ended = await client.post("/en/admin/maintenance", data={"maintenance": "off", "password": PASSWORD})
+            assert ended.status_code == 303
+        assert SWITCHES.get(app).edition == ""
+
+
 async def test_other_sites_cannot_turn_it_on(app: FastAPI) -> None:
     async with await signed_in_browser(app, Role.admin) as client:
         headers = {"sec-fetch-site": "cross-site"}

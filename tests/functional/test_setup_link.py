@@ -16,6 +16,7 @@ from sqlalchemy import select, update
 from app.accounts.invitations import InvalidSetupLink, create_setup_link, find_invitation, use_invitation
 from app.accounts.models import Account, Invitation, Role
 from app.accounts.service import create_account
+from app.admin.models import AuditEntry
 from app.cli.setup_link import print_setup_link
 from app.db import Database, now
 from app.main import create_app
@@ -60,6 +61,10 @@ async def test_whoever_opens_the_link_first_is_the_admin_and_signed_in(site: Fas
 
         assert "Ada Byron" in (await client.get("/en/account-menu")).text
         assert await roles(site.state.db) == [(ADA["email"], Role.admin)]
+        async with site.state.db.session() as session:
+            (entry,) = await session.scalars(select(AuditEntry))
+            ada = await session.scalar(select(Account.id))
+        assert (entry.action, entry.detail, entry.actor_id, entry.account_id) == ("account_created", "admin", ada, ada)
         for dead in (token, other):
             assert (await stranger.get("/en/sign-up", params={"invitation": dead})).status_code == 403
             late = await stranger.post("/en/sign-up", data={**EVE, "invitation": dead})
