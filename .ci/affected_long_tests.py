@@ -24,6 +24,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "app/": ("wheel", "soak", "fuzz", "load"),
     "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),
+    "docker/Caddyfile": ("soak",),
     "migrations/": ("wheel", "load"),
     "benchmarks/": ("load",),
     "runners/": ALL,
@@ -35,6 +36,8 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "tests/factories/": ("hostile", "runner", "matrix", "soak", "fuzz", "load"),
     "tests/functional/programs/": ("runner",),
     "tests/functional/runner/conftest.py": ("runner",),
+    "tests/functional/test_reverse_proxies.py": ("soak",),
+    "tests/functional/test_several_web_processes.py": ("soak",),
     "tests/browser/site.py": ("load",),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }

@@ -1,4 +1,4 @@
-"""PostgreSQL stops or freezes, and goes on: every kind of request is told when to come back, and then all is as before."""
+"""PostgreSQL stops or freezes, and goes on: requests are told when to come back, and then all is as before."""
 
 from __future__ import annotations
 
