@@ -251,7 +251,7 @@ async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> 
 
 async def test_web_processes_that_cannot_start_end_it_with_a_status(settings: Settings) -> None:
     (settings.data_dir / "secrets" / "sign-in").mkdir(parents=True)
-    options = {"data_dir": settings.data_dir, "runner_socket": settings.data_dir / "none"}
+    options: dict[str, Any] = {"data_dir": settings.data_dir, "runner_socket": settings.data_dir / "none"}
     process = await start("serve", "--port", "0", "--workers", "2", **options)
     ended = await finish(process, within_s=_PATIENCE_S)
     assert (ended.status, "Is a directory" in ended.err) == (3, True)

@@ -107,6 +107,9 @@ def test_what_compose_passes_on_is_documented_with_its_default(variable: str, de
     if variable == "LOCKSTEP_UNSAFE_RUNNER":
         assert variable in page("operate/safety.md")
         return
+    if (variable, default) == ("LOCKSTEP_PUBLIC_URL", "https://localhost"):  # Caddy's
+        assert f"`{default}`" in page("operate/proxy.md")
+        return
     rows = re.findall(rf"^\| [^|]*`{variable}`[^|]* \| ([^|]+) \|", page("operate/index.md"), re.MULTILINE)
     assert rows == [default] or (variable == "LOCKSTEP_OIDC" and variable in page("operate/sign-in.md"))
 
