@@ -39,9 +39,7 @@ _MOST_MISSED = 2
 """Consecutive failures to read the usage of a sandbox that nothing else limits, before it is ended."""
 _OPEN = re.compile(r"^sockets: used (\d+)", re.MULTILINE)
 _IN_USE = re.compile(r"^(?:TCP|UDP)6?: inuse (\d+)", re.MULTILINE)
-_MOST_READ = 1 << 20
-"""Characters of a list of Unix sockets: more than 10,000 of them. Reading on would take too much of the supervisor's
-time; the others count as if they were no Unix sockets."""
+_UNIX = re.compile(r"^UNIX\S* +\d+ +(\d+)", re.MULTILINE)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -152,21 +150,22 @@ def has_too_many_sockets(pid: int, most: int, proc: Path = Path("/proc")) -> boo
     """Whether the network namespace of a process has more than ``most`` TCP, UDP and netlink sockets.
 
     Some belong to no process, such as connections that nobody has accepted, and closed ones are in no table any more.
-    Unix sockets do not count: what waits in them is in their session's memory. Cheap to read, by everybody.
+    Unix sockets do not count: what waits in them is in their session's memory. Only the kernel's own count of them is
+    believed: the list of them has their names in it, and a name may have line breaks. Cheap to read, by everybody.
     """
     network = proc / str(pid) / "net"
-    told = "".join(_start_of(network / name) for name in ("sockstat", "sockstat6"))
+    told = "".join(_content_of(network / name) for name in ("sockstat", "sockstat6"))
     in_tables = sum(map(int, _IN_USE.findall(told)))
     open_ones = sum(map(int, _OPEN.findall(told)))
     if in_tables <= most and open_ones > most:
-        open_ones -= _start_of(network / "unix").count("\n")
+        open_ones -= sum(map(int, _UNIX.findall(_content_of(network / "protocols"))))
     return max(in_tables, open_ones) > most
 
 
-def _start_of(file: Path) -> str:
-    """The beginning of a file; empty if there is none, or its process is gone."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError), file.open() as opened:
-        return opened.read(_MOST_READ)
+def _content_of(file: Path) -> str:
+    """The content of a file; empty if there is none, or its process is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return file.read_text()
     return ""
 
 

@@ -56,6 +56,12 @@ for number in range(700):
     one.sendmsg([bytes(1000)], [(socket.SOL_SOCKET, 37, struct.pack('I', 2))], 0, receiver.getsockname())
     ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16)
 """,
+    "sockets among Unix sockets whose names look like many": """
+import os, socket
+for number in range(20):
+    one = socket.socket(socket.AF_UNIX); kept.append(one); one.bind((b"\\0%d" % number).ljust(108, b"\\n"))
+kept += [socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) for number in range(700)]
+""",
     "connections that nobody accepts": """
 import socket
 server = socket.create_server(('127.0.0.1', 0), backlog=1000)
