@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 import pytest
 
@@ -35,8 +37,14 @@ def test_only_a_path_of_our_own_is_gone_on_to(asked: str | None, own: bool) -> N
 
 @pytest.mark.parametrize(
     "body",
-    [b"email=a%00b", b"email=%ff", b"\xff=1", b"email=%ED%A0%80", b"&".join(b"a=1" for _ in range(100))],
-    ids=["NUL", "no UTF-8", "no UTF-8 at all", "half a surrogate pair", "too many fields"],
+    [
+        *(b"email=a%00b", b"email=%ff", b"\xff=1", b"email=%ED%A0%80", b"&".join(b"a=1" for _ in range(100))),
+        *(b"email=100%", b"email=%4", b"email=%4g"),
+    ],
+    ids=[
+        *("NUL", "no UTF-8", "no UTF-8 at all", "half a surrogate pair", "too many fields"),
+        *("a percent sign", "half an escape", "no hexadecimal escape"),
+    ],
 )
 async def test_an_invalid_form_is_rejected(client: httpx.AsyncClient, body: bytes) -> None:
     for path in ("/en/sign-in", "/en/sign-up", "/en/password-reset", "/en/email-link/x"):
@@ -44,3 +52,12 @@ async def test_an_invalid_form_is_rejected(client: httpx.AsyncClient, body: byte
             path, content=body, headers={"accept": "text/html", "content-type": "application/x-www-form-urlencoded"}
         )
         assert answer.status_code == 422, path
+
+
+async def test_a_form_that_takes_long_to_decode_is_refused_before_it_is_decoded(client: httpx.AsyncClient) -> None:
+    headers = {"accept": "text/html", "content-type": "application/x-www-form-urlencoded"}
+    for body, status in ((b"text=" + b"%25" * 100_000, 413), (b"text=" + b"%" * 290_000, 422)):
+        took = time.thread_time()
+        answer = await client.post("/en/sign-in", content=body, headers=headers)
+        assert answer.status_code == status
+        assert time.thread_time() - took < 0.1
