@@ -48,24 +48,33 @@ _PROC_HIDDEN = (
         "consoles",
         "crypto",
         "diskstats",
+        "dma",
+        "fb",
         "interrupts",
         "iomem",
         "ioports",
         "locks",
+        "mdstat",
+        "mtrr",
+        "pagetypeinfo",
         "partitions",
         "schedstat",
+        "slabinfo",
         "softirqs",
         "swaps",
         "version_signature",
+        "vmallocinfo",
         "zoneinfo",
     ),
 )
-_PROC_COVERED = ("acpi", "asound", "pressure", "scsi")
-"""A trigger in ``pressure`` is a timer of the kernel that nothing counts; the others describe the machine."""
+_PROC_COVERED = ("acpi", "asound", "bus", "fs", "irq", "pressure", "scsi")
+"""A trigger in ``pressure`` is a timer of the kernel that nothing counts, and ``irq`` counts interrupts, as the hidden
+``interrupts`` does; the others describe the machine."""
 _SMI = f"{nvidia_smi.PROGRAM_FOLDER}/smi.py"
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 """A kernel that is not forked from a warm one imports TensorFlow inside the sandbox."""
-_GPU_FACTS = "driver/nvidia"
+_DRIVERS = "driver"
+_GPU_FACTS = f"{_DRIVERS}/nvidia"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -198,7 +207,7 @@ def session_policy(
         environment=(*_environment(allocation), *_device_environment(allocation)),
         sysctls=_SYSCTLS,
         proc_hidden=_PROC_HIDDEN,
-        proc_covered=_PROC_COVERED if allocation else (*_PROC_COVERED, _GPU_FACTS),
+        proc_covered=_PROC_COVERED if allocation else (*_PROC_COVERED, _DRIVERS),
         proc_shown=(_GPU_FACTS, "devices") if allocation else (),
         proc_writable=allocation is not None,
         landlock=(*_landlock(devices), *((("/proc", int(OVERWRITE)),) if allocation else ())),

@@ -161,11 +161,12 @@ for path in ('/proc/self/comm', '/proc/self/clear_refs', '/proc/self/mem', '/pro
     attempt('write ' + path, lambda: open(path, 'r+b', buffering=0))
 for name in ('cpu', 'io', 'memory'):
     attempt('pressure ' + name, lambda: put('/proc/pressure/' + name, b'some 150000 2000000'))
-attempt('pressure', lambda: os.listdir('/proc/pressure'), ([],))
+for name in ('pressure', 'bus', 'driver', 'fs', 'irq'):
+    if os.path.exists('/proc/' + name): attempt('/proc/' + name, lambda: os.listdir('/proc/' + name), ([],))
 for path in ('/proc/keys', '/proc/kallsyms', '/proc/modules', '/proc/timer_list', '/proc/key-users', '/proc/cmdline',
              '/proc/config.gz', '/proc/interrupts', '/proc/diskstats', '/proc/partitions', '/proc/locks',
              '/proc/buddyinfo', '/proc/zoneinfo', '/proc/iomem', '/proc/ioports', '/proc/crypto', '/proc/consoles',
-             '/proc/swaps'):
+             '/proc/swaps', '/proc/dma', '/proc/fb', '/proc/mdstat', '/proc/mtrr', '/proc/slabinfo'):
     attempt(path, lambda: open(path, 'rb').read(), (b'',))
 attempt('limits of 1', lambda: call(302, 1, 7, ctypes.create_string_buffer(16), 0))
 attempt('hide', lambda: libc.prctl(4, 0, 0, 0, 0), (-1,))
