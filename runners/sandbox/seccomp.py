@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ ALLOWED: Mapping[str, str] = MappingProxyType(
             "sendfile splice tee copy_file_range"
         ),
         "find, make and change files": (
-            "open openat openat2 creat access faccessat faccessat2 stat fstat lstat newfstatat statx statfs fstatfs "
+            "open openat creat access faccessat faccessat2 stat fstat lstat newfstatat statx statfs fstatfs "
             "getdents getdents64 readlink readlinkat getcwd chdir fchdir umask truncate mkdir mkdirat rmdir mknod "
             "mknodat link linkat symlink symlinkat unlink unlinkat rename renameat renameat2 chmod fchmod fchmodat "
             "chown fchown lchown fchownat utime utimes utimensat futimesat"
@@ -105,12 +106,12 @@ DENIED: Mapping[str, str] = MappingProxyType(
 )
 
 MISSING = (
-    "clone3 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup memfd_secret "
-    "shmget shmat msgget semget mq_open"
+    "clone3 openat2 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup "
+    "memfd_secret shmget shmat msgget semget mq_open"
 )
-"""Calls that are missing on purpose. The arguments of clone3 are in memory, which no filter can read, and the C library
-falls back to clone. Programs that would sandbox themselves continue without. io_setup uses up a counter of the whole
-machine. Secret memory is locked memory. System V's objects belong to no process and no folder."""
+"""Calls that are missing on purpose. The arguments of clone3 and openat2 are in memory, which no filter can read, and
+libraries fall back to clone and openat. Programs that would sandbox themselves continue without. io_setup uses up a
+counter of the whole machine. Secret memory is locked memory. System V's objects belong to no process and no folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +229,7 @@ _SO_RCVBUF = 8
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
 _F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW = 6, 7, 37, 38
 _DONE_NOTHING = 0
+_F_SETFL, _FADV_DONTNEED = 4, 4
 _SCHED_OTHER, _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 0, 1
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 _MCAST_JOIN = (42, 43, 46, 48)  # JOIN_GROUP, BLOCK_SOURCE, JOIN_SOURCE_GROUP, MSFILTER
@@ -235,7 +237,7 @@ _UNCOUNTED_OPTIONS = (
     *((_SOL_SOCKET, option) for option in (37, 60, 61, 65)),  # TIMESTAMPING, ZEROCOPY, TXTIME, TIMESTAMPING_NEW
     *((_SOL_TCP, option) for option in (14, 32, 38)),  # MD5SIG, MD5SIG_EXT, AO_ADD_KEY
     *((level, option) for level in (_SOL_UDP, _SOL_UDPLITE) for option in (1, 100)),  # CORK, ENCAP
-    *((_SOL_IP, option) for option in (35, 37, 39, 41, *_MCAST_JOIN)),  # ADD_MEMBERSHIP, BLOCK_SOURCE, …, MSFILTER
+    *((_SOL_IP, option) for option in (35, 38, 39, 41, *_MCAST_JOIN)),  # ADD_MEMBERSHIP, BLOCK_SOURCE, …, MSFILTER
     *((_SOL_IPV6, option) for option in (20, 27, 32, *_MCAST_JOIN)),  # ADD_MEMBERSHIP, JOIN_ANYCAST, FLOWLABEL_MGR
 )
 """Options by which a socket keeps memory of the kernel's that no cgroup counts, such as 128 KiB of keys, or what it
@@ -274,6 +276,19 @@ DENY_RULES: tuple[DenyRule, ...] = (
     # for each open file
     *(DenyRule(_DONE_NOTHING, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLK, _F_SETLKW)),
     *(DenyRule(errno.ENOLCK, "fcntl", (MaskedEqual(1, n),)) for n in (_F_OFD_SETLK, _F_OFD_SETLKW)),
+    # The disk of the host, on which the database waits. One session that reads past the page cache takes all of it, and
+    # O_DIRECT has another number on each architecture. Whoever may read a file may also drop it from the page cache of
+    # all, and have the disk write out what it holds; a session's own files are in memory.
+    *(
+        DenyRule(errno.EINVAL, call, (*conditions, MaskedEqual(argument, os.O_DIRECT, os.O_DIRECT)))
+        for call, argument, conditions in (
+            ("open", 1, ()),
+            ("openat", 2, ()),
+            ("fcntl", 2, (MaskedEqual(1, _F_SETFL),)),
+        )
+    ),
+    DenyRule(_DONE_NOTHING, "fadvise64", (MaskedEqual(3, _FADV_DONTNEED),)),
+    *(DenyRule(_DONE_NOTHING, call, ()) for call in ("fsync", "fdatasync")),
     # memory merging, which leaks content through the time of writes
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # the scheduling of other processes: PID 1 has the same user. libzmq gives its threads the ordinary policy by number

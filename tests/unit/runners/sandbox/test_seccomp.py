@@ -101,7 +101,7 @@ UNCOUNTED_OPTIONS = [
     *((socket.SOL_SOCKET, option) for option in (37, 60, 61, 65)),
     *((socket.IPPROTO_TCP, option) for option in (14, 32, 38)),
     *((level, option) for level in (socket.IPPROTO_UDP, 136) for option in (1, 100)),
-    *((socket.IPPROTO_IP, option) for option in (35, 37, 39, 41, 42, 43, 46, 48)),
+    *((socket.IPPROTO_IP, option) for option in (35, 38, 39, 41, 42, 43, 46, 48)),
     *((socket.IPPROTO_IPV6, option) for option in (20, 27, 32, 42, 43, 46, 48)),
 ]
 TIOCSTI, TCGETS, TIOCSETD = 0x5412, 0x5401, 0x5423
@@ -184,6 +184,11 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("fcntl", (3, 37, 0x7FFF00000000), errno.ENOLCK),
         ("fcntl", (3, ABOVE | 38, 0x7FFF00000000), errno.ENOLCK),
         ("flock", (3, 2), 0),
+        ("openat", (3, 0, os.O_RDWR | os.O_CREAT), 0),
+        ("openat", (3, 0, os.O_RDWR | os.O_DIRECT), errno.EINVAL),
+        ("fcntl", (3, 4, os.O_NONBLOCK), 0),
+        ("fcntl", (3, 4, os.O_NONBLOCK | os.O_DIRECT), errno.EINVAL),
+        ("pipe2", (0, os.O_DIRECT), 0),
         ("madvise", (0, 4096, 4), 0),
         ("madvise", (0, 4096, 12), errno.EINVAL),
         ("mknodat", (0, 0, S_IFIFO), 0),
@@ -206,12 +211,36 @@ def test_a_lock_of_a_range_of_bytes_succeeds_and_never_reaches_the_kernel(on: st
 
 
 @pytest.mark.parametrize("on", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "first"),
+    [
+        ("fsync", (3,), ERRNO | 0),
+        ("fdatasync", (3,), ERRNO | 0),
+        ("fadvise64", (3, 0, 0, ABOVE | 4), ERRNO | 0),
+        ("fadvise64", (3, 0, 0, 3), ALLOW),
+    ],
+)
+def test_no_session_flushes_the_disk_or_empties_the_page_cache(
+    on: str, call: str, arguments: tuple[int, ...], first: int
+) -> None:
+    audit, arch = ARCHITECTURES[on]
+    number = pyseccomp.resolve_syscall(arch, call)
+    verdicts = [evaluate_filter(program, audit, number, *arguments) for program in compile_filters(on)]
+    assert verdicts == [first, ALLOW]
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
 @pytest.mark.parametrize("option", [(1, 8), (ABOVE | 1, ABOVE | 8)])
 def test_a_receive_queue_keeps_its_size_and_asking_for_another_succeeds(on: str, option: tuple[int, int]) -> None:
     audit, arch = ARCHITECTURES[on]
     number = pyseccomp.resolve_syscall(arch, "setsockopt")
     verdicts = [evaluate_filter(program, audit, number, 3, *option) for program in compile_filters(on)]
     assert verdicts == [ERRNO | 0, ALLOW]
+
+
+@pytest.mark.parametrize(("flags", "error"), [(os.O_RDONLY, 0), (ABOVE | os.O_RDWR | os.O_DIRECT, errno.EINVAL)])
+def test_the_old_call_for_opening_a_file_does_not_bypass_the_page_cache_either(flags: int, error: int) -> None:
+    assert answer("open", 0, flags) == error
 
 
 def test_what_is_never_allowed_is_about_calls_that_are() -> None:
