@@ -18,6 +18,9 @@ _LONGEST = 400
 _FEW = 1e-3
 """How exactly a result has to be a multiple of the wanted one to be called so."""
 _NUMBERS = "biufc"
+_CHARACTER_BYTES, _NUMBER_BYTES = 4, 16
+_MOST_ARRAY_BYTES = 64 << 20
+"""One long text among many short ones would make an array of gigabytes, and the judge's sandbox would end."""
 _NO_MISTAKES: Mapping[str, PlainData] = {}
 
 
@@ -202,11 +205,24 @@ def _as_array(value: PlainData) -> np.ndarray[Any, Any] | None:
     """Numbers, arrays, and lists of them as an array; None for anything else."""
     if not isinstance(value, (bool, int, float, complex, str, list, tuple, np.ndarray, np.generic)):
         return None
+    elements, largest = _elements(value)
+    if elements * largest > _MOST_ARRAY_BYTES:
+        return None
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError):  # ragged
         return None
     return array if array.dtype.kind in _NUMBERS + "U" else None
+
+
+def _elements(value: PlainData) -> tuple[int, int]:
+    """How many elements an array of it would have, and the bytes of each: as many as the largest takes."""
+    if isinstance(value, (list, tuple)):
+        counts, sizes = zip(*map(_elements, value), strict=True) if value else ((0,), (0,))
+        return sum(counts), max(sizes)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.size, value.dtype.itemsize
+    return 1, _CHARACTER_BYTES * len(value) if isinstance(value, str) else _NUMBER_BYTES
 
 
 def _type_name(value: object) -> str:

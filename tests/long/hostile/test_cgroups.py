@@ -203,7 +203,7 @@ def test_sessions_together_hold_less_than_half_of_what_tcp_may_have(groups: Cgro
     if not bases:
         pytest.skip("sockets are not counted separately here")
     before, full, ended, children = _in_sockets(kind), os.pipe(), os.pipe(), []
-    most = int(Path("/proc/sys/net/ipv4/tcp_mem").read_text().split()[2]) * mmap.PAGESIZE
+    most = cgroups.most_in_sockets()  # a quarter of tcp_mem, which a container cannot read
     sessions = [groups.create(f"sockets-{n}", Limits(memory_mb=2048)) for n in range(8)]
     for session in sessions:
         pid = os.fork()
@@ -227,7 +227,7 @@ def test_sessions_together_hold_less_than_half_of_what_tcp_may_have(groups: Cgro
     assert all(session.remove() for session in sessions)
 
     print(kind, held >> 20, "MiB of", most >> 20)
-    assert most / 32 < held < most / 2
+    assert most / 8 < held < 2 * most
 
 
 def _in_sockets(kind: str) -> int:

@@ -57,6 +57,18 @@ def test_what_differs_is_said(got: Any, wanted: Any, message: str) -> None:
     assert message_of(got, wanted) == message
 
 
+@pytest.mark.parametrize(
+    "got",
+    [
+        ["x" * 3_000_000, *[""] * 60_000],
+        [np.array("x" * 500_000), *[np.int8(0)] * 90_000],
+        [[["x" * 3_000_000]] * 2000],
+    ],
+)
+def test_a_long_text_among_short_ones_takes_no_more_memory_than_the_judge_has(got: Any) -> None:
+    assert message_of(got, np.zeros(3)) == messages.WRONG_TYPE
+
+
 def test_nan_is_never_close_not_even_to_nan() -> None:
     message_of(float("nan"), float("nan"))
 
