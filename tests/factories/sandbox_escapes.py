@@ -176,6 +176,9 @@ except (OSError, ValueError): print('refused core')
 print('refused' if resource.getrlimit(resource.RLIMIT_CORE) == (1, 1) else 'OUT', 'core', os.fork() or os.abort())
 attempt('host name', lambda: libc.sethostname(b'x', 1), (-1,))
 attempt('shared memory', lambda: call(29, 0, 4096, 0o1600))
+attempt('past the page cache', lambda: os.open(sys.executable, os.O_RDONLY | os.O_DIRECT))
+attempt('past the page cache later', lambda: __import__('fcntl').fcntl(os.open(sys.executable, 0), 4, os.O_DIRECT))
+attempt('openat2', lambda: call(437, -100, sys.executable.encode(), struct.pack('=QQQ', os.O_DIRECT, 0, 0), 24))
 attempt('huge pages', lambda: __import__('mmap').mmap(-1, 1 << 21, flags=0x40022))
 """,
     "namespaces again": """
