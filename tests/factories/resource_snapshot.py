@@ -23,6 +23,8 @@ _VARIES = re.compile(r"[0-9a-f]{12}|\d+")
 """Names of sandboxes and numbers of sockets: as many of each kind must be left, not the same ones."""
 _PER_KERNEL = 2
 """A kernel at rest is two processes: PID 1 of its sandbox and the kernel itself."""
+_POOL_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Of asyncio's pool. Without cgroups, the supervisor measures in them, and they stay."""
 _SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock")
 
 MAX_GROWTH = {"supervisor_bytes": 48 * 2**20, "zygote_bytes": 4 * 2**20}
@@ -93,7 +95,7 @@ def take_snapshot(node: RealSupervisor, sessions: int = 0) -> ResourceSnapshot:
         cgroups=sum(1 for base in groups for path in base.iterdir() if path.is_dir()) - len(groups) * kernels,
         supervisor_descriptors=_descriptors(node.pid, str(node.socket)),
         zygote_descriptors=sum((_descriptors(z.pid) for z in zygotes), Counter()),
-        supervisor_threads=supervisor.num_threads(),
+        supervisor_threads=max(1, supervisor.num_threads() - (0 if groups else _POOL_THREADS)),
         zygote_threads=sum(z.num_threads() for z in zygotes),
         mounts=sum((_mounts(z.pid) for z in zygotes), _mounts(node.pid, below=node.folder)),
         files=_files(node),
