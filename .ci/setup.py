@@ -333,7 +333,7 @@ def update_package_lists() -> None:
     run("system", ["apt-get", "update", "-q"], lambda _: "updating the package lists")
 
 
-PROGRAMS = ("caddy", "nginx", "prometheus")
+PROGRAMS = ("caddy", "nginx", "pgbouncer", "prometheus")
 """What only tests start, and only by itself: installing these packages would start a service."""
 
 
@@ -368,11 +368,19 @@ def unpack_package(package: str, folder: Path) -> None:
     if can_install():
         update_package_lists()
     with tempfile.TemporaryDirectory() as temporary:
-        run("programs", ["apt-get", "download", "-q", package], lambda _: "still working", folder=Path(temporary))
-        (file,) = Path(temporary).glob("*.deb")
+        download = ["apt-get", "download", "-q", package, *missing_libraries(package)]
+        run("programs", download, lambda _: "still working", folder=Path(temporary))
         folder.mkdir(parents=True, exist_ok=True)
-        run("programs", ["dpkg", "-x", str(file), str(folder)], lambda _: "still working")
+        for file in Path(temporary).glob("*.deb"):
+            run("programs", ["dpkg", "-x", str(file), str(folder)], lambda _: "still working")
     shutil.rmtree(folder / "usr" / "share", ignore_errors=True)  # has links to other packages
+
+
+def missing_libraries(package: str) -> list[str]:
+    """The packages of libraries that installing this package would install as well."""
+    simulate = ["apt-get", "install", "--simulate", "--no-install-recommends", package]
+    plan = subprocess.run(simulate, capture_output=True, text=True, check=False).stdout
+    return re.findall(r"^Inst (lib(?!js-)\S+)", plan, re.MULTILINE)
 
 
 # --- the front end ----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from app.runs.models import Run
 from app.topic_relay import TopicRelay
 from tests.factories.http_server import free_port
 from tests.factories.stored_runs import store_run
+from tests.factories.unpacked_programs import program, with_unpacked_libraries
 
 _SERVER_CONNECTIONS = 2
 _CLIENT_CONNECTIONS = 6
@@ -43,9 +44,7 @@ logfile = {folder}/log
 @pytest.fixture(scope="module")
 def pooler_url(migrated_postgresql: str) -> Iterator[str]:
     """The URL of the database through PgBouncer. Skips the test if that is not installed."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if program is None:
-        pytest.skip("PgBouncer is not installed")
+    command = [program("pgbouncer"), "--quiet"]
     direct = make_url(migrated_postgresql)
     host = direct.query.get("host", direct.host)
     port = free_port()
@@ -61,10 +60,10 @@ def pooler_url(migrated_postgresql: str) -> Iterator[str]:
                 folder=folder,
             )
         )
-        user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
-        if user:
-            shutil.chown(folder, user)
-        with subprocess.Popen([program, "--quiet", configuration], user=user, cwd="/") as process:
+        if os.geteuid() == 0:  # it refuses to run as root
+            shutil.chown(folder, "postgres")
+            command.append("--user=postgres")
+        with subprocess.Popen([*command, str(configuration)], env=with_unpacked_libraries(), cwd="/") as process:
             try:
                 asyncio.run(_until_open(port))
                 yield f"postgresql+asyncpg://{direct.username}@127.0.0.1:{port}/{direct.database}"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,21 +19,12 @@ from app.settings import Settings
 from docs.reference import alerts, metrics
 from tests.factories.http_server import free_port, serving
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.unpacked_programs import program
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "docs" / "operate" / "prometheus"
 RULES = yaml.safe_load((FILES / "alerts.yml").read_text())["groups"][0]["rules"]
 DASHBOARD = json.loads((FILES / "dashboard.json").read_text())
-UNPACKED = ROOT / ".venv" / "programs" / "usr" / "bin"
-"""Where ``make setup-tests`` unpacks Prometheus."""
-
-
-def program(name: str) -> str:
-    """The path of a program of Prometheus. Skips the test if there is none."""
-    found = shutil.which(name) or shutil.which(name, path=UNPACKED)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 def expressions() -> Iterator[str]:

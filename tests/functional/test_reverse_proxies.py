@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
-import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -34,12 +33,12 @@ from tests.factories.browser_client import press_run
 from tests.factories.http_server import HttpServer, free_port
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.sse_client import live_stream
+from tests.factories.unpacked_programs import program
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = ROOT / "docs" / "operate" / "proxies"
 NAME = "learn.localhost"
 LEARNER, ATTACKER, CLAIMED = "127.0.0.2", "127.0.0.3", "203.0.113.9"
-UNPACKED = [ROOT / ".venv" / "programs" / folder for folder in ("usr/bin", "usr/sbin")]
 _PATIENCE_S = 30.0
 
 
@@ -89,13 +88,6 @@ class Site:
 
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.authority))
-
-
-def program(name: str) -> str:
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *map(str, UNPACKED)]))
-    if found is None:
-        pytest.skip(f"{name} is not installed, and 'make setup-tests' could not unpack it")
-    return found
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> str:

@@ -325,6 +325,17 @@ def test_a_program_that_cannot_be_unpacked_skips_its_tests_but_stops_ci(
     assert "a-proxy is missing, so its tests are skipped; this machine has no apt-get" in capsys.readouterr().out
 
 
+def test_the_missing_libraries_of_a_program_are_unpacked_with_it_but_no_scripts(
+    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apt_get = tmp_path / "bin" / "apt-get"
+    apt_get.parent.mkdir()
+    apt_get.write_text("#!/bin/sh\nprintf 'Inst %s (1-1 Debian:12)\\n' libcares2 libjs-d3 fonts-noto a-proxy\n")
+    apt_get.chmod(0o755)
+    monkeypatch.setenv("PATH", str(apt_get.parent), prepend=os.pathsep)
+    assert setup.missing_libraries("a-proxy") == ["libcares2"]
+
+
 def test_the_project_is_installed_again_for_a_new_tag(setup: ModuleType, tmp_path: Path) -> None:
     assert setup.newest_tag() == ""
     git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
