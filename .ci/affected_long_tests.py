@@ -14,14 +14,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("wheel", "lessons", "hostile", "runner", "matrix", "soak", "fuzz", "load")
+ALL = ("wheel", "lessons", "browser", "hostile", "runner", "matrix", "soak", "fuzz", "load")
 """Every part, in the order in which they run: those most likely to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
-    "lessons/": ("wheel", "lessons", "load"),
-    "app/lessons/": ("wheel", "lessons", "soak", "fuzz", "load"),
-    "app/cli/": ("wheel", "lessons", "runner", "soak", "fuzz", "load"),
-    "app/runs/": ("wheel", "runner", "soak", "fuzz", "load"),
-    "app/": ("wheel", "soak", "fuzz", "load"),
+    "lessons/": ("wheel", "lessons", "browser", "load"),
+    "app/lessons/": ("wheel", "lessons", "browser", "soak", "fuzz", "load"),
+    "app/cli/": ("wheel", "lessons", "browser", "runner", "soak", "fuzz", "load"),
+    "app/runs/": ("wheel", "browser", "runner", "soak", "fuzz", "load"),
+    "app/": ("wheel", "browser", "soak", "fuzz", "load"),
+    "package.json": ("wheel", "browser"),
+    "package-lock.json": ("wheel", "browser"),
     "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),
     "docker/Caddyfile": ("soak",),
@@ -33,12 +35,13 @@ CAUSES: dict[str, tuple[str, ...]] = {
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("hostile", "runner", "matrix", "soak", "fuzz", "load"),
+    "tests/factories/": ("browser", "hostile", "runner", "matrix", "soak", "fuzz", "load"),
     "tests/functional/programs/": ("runner",),
-    "tests/functional/runner/conftest.py": ("runner",),
+    "tests/functional/runner/": ("runner",),
     "tests/functional/test_reverse_proxies.py": ("soak",),
     "tests/functional/test_several_web_processes.py": ("soak",),
-    "tests/browser/site.py": ("load",),
+    "tests/browser/": ("browser",),
+    "tests/browser/site.py": ("browser", "load"),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }
 """The parts that paths with a prefix can break. The longest prefix counts; other paths break nothing."""

@@ -28,6 +28,7 @@ from tests.factories.course import write_course
 from tests.factories.database_session_guard import SecondSession, allow_one_session_per_task
 from tests.factories.databases import BACKENDS, delete_rows, drop_tables, postgresql_database
 from tests.factories.hypothesis_examples import example_count
+from tests.factories.long_cases import LONG_CASES
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.tensorflow_forks import Forges, TensorFlowForkServer
 
@@ -48,6 +49,16 @@ _TERMINAL = (
 )
 """What Typer, Rich, and Python read to decide about colors and the width of lines."""
 _CHEAP_HASH = PasswordHasher.from_parameters(CHEAPEST).hash("the password of no account")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases that only the long tests run."""
+    if LONG_CASES:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.fixture(scope="session", autouse=True)

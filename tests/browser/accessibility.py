@@ -1,4 +1,8 @@
-"""Accessibility of pages: what axe finds, and whether a page fits its window."""
+"""Accessibility of pages: what axe finds, and whether a page fits its window.
+
+The main tier asks axe about each page in one light window, and checks that it fits on a phone. ``tests/long/browser``
+adds the dark theme, axe on a phone, and other languages.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,15 @@ from pathlib import Path
 
 from playwright.async_api import Page, ViewportSize
 
+from tests.factories.long_cases import LONG_CASES
+
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 DESK = ViewportSize(width=1280, height=900)
 PHONE = ViewportSize(width=360, height=800)
 _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _CONTRAST = ["color-contrast", "link-in-text-block"]
+WINDOWED = {"assert_accessible_everywhere", "assert_readable_in_both_themes", "assert_fits_phones_in"}
+"""Functions that check more windows in the long tests; a test that calls one is marked ``windows``."""
 _PICTURES = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
 """A folder for pictures of what is checked. Taking one of a whole lesson costs as much as checking it."""
 
@@ -46,8 +54,10 @@ async def assert_accessible(page: Page, name: str = "the page", within: str = "h
 
 
 async def assert_readable_in_both_themes(page: Page, name: str = "the page", within: str = "html") -> None:
-    """Check that axe finds nothing there in the light theme, and no low contrast in the dark one."""
+    """Check that axe finds nothing there in the light theme, and in the long tests no low contrast in the dark one."""
     await assert_accessible(page, name, within)
+    if not LONG_CASES:
+        return
     await page.emulate_media(color_scheme="dark")
     assert await violations(page, within, _CONTRAST) == [], f"{name} in the dark"
     await take_picture(page, f"{name} dark")
@@ -55,23 +65,29 @@ async def assert_readable_in_both_themes(page: Page, name: str = "the page", wit
 
 
 async def assert_accessible_everywhere(page: Page, name: str = "the page", within: str = "html") -> None:
-    """Axe finds nothing there and it fits: in the wide light window it is in, and in a dark one of a phone's width.
+    """Axe finds nothing there and it fits: in the wide light window it is in; in the long tests, also on a dark phone.
 
-    Room and colors do not depend on each other, so these two windows stand for all four.
+    Room and colors do not depend on each other, so these two windows stand for all four. That the page fits on a phone
+    is always checked.
     """
     wide = page.viewport_size
     assert wide is not None
     assert wide["width"] > PHONE["width"]
     await assert_accessible(page, name, within)
     await page.set_viewport_size(PHONE)
-    await page.emulate_media(color_scheme="dark")
-    await assert_accessible(page, f"{name} on a dark phone", within)
-    await page.emulate_media(color_scheme="light")
+    if LONG_CASES:
+        await page.emulate_media(color_scheme="dark")
+        await assert_accessible(page, f"{name} on a dark phone", within)
+        await page.emulate_media(color_scheme="light")
+    else:
+        await assert_fits(page, f"{name} on a phone")
     await page.set_viewport_size(wide)
 
 
 async def assert_fits_phones_in(language: str, page: Page, urls: Sequence[str]) -> None:
-    """Check that the same pages in another language, with longer words, also fit on a phone."""
+    """Check in the long tests that the same pages in another language, with longer words, also fit on a phone."""
+    if not LONG_CASES:
+        return
     await page.set_viewport_size(PHONE)
     for url in urls:
         await page.goto(url)

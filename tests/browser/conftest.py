@@ -15,6 +15,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 from pytest_asyncio import is_async_test
 
+from tests.browser.accessibility import WINDOWED
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
 
@@ -41,11 +42,15 @@ def program(*, whole: bool = False) -> str | None:
     return next(filter(None, map(shutil.which, names if whole else ["chromium-headless-shell", *names])), None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One event loop for all tests here: they share the browser."""
+    """One event loop for all tests here: they share the browser. Mark those with more windows in the long tests."""
     for item in items:
         if HERE in item.path.parents and is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+            assert isinstance(item, pytest.Function)
+            if not WINDOWED.isdisjoint(item.function.__code__.co_names):
+                item.add_marker("windows")
 
 
 @pytest.fixture(scope="session")

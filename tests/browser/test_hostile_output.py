@@ -194,7 +194,14 @@ async def test_markdown_latex_json_and_names_are_text(hall: VisitorFactory, evil
     await unharmed(cell, address)
 
 
-@pytest.mark.parametrize(("width", "height"), [(100_000, 100_000), (1, 2**31 - 1), (2**31 - 1, 1)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [
+        (100_000, 100_000),
+        pytest.param(1, 2**31 - 1, marks=pytest.mark.long),
+        pytest.param(2**31 - 1, 1, marks=pytest.mark.long),
+    ],
+)
 async def test_a_picture_that_claims_to_be_huge_leaves_the_page_usable(
     hall: VisitorFactory, width: int, height: int
 ) -> None:

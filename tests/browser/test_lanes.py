@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, assert_fits, assert_readable_in_both_themes
@@ -161,6 +162,7 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Visitor
     assert await cell.lines() == ["Replicas: 2"]
 
 
+@pytest.mark.long
 async def test_a_learner_picks_another_version_of_keras(chromium: Browser, network: Loopback, tmp_path: Path) -> None:
     course.add_choice(course.write_course(tmp_path))
     with Site(network=network, runner=False, lessons_dir=str(tmp_path)) as site:

@@ -60,7 +60,7 @@ async def test_a_cell_shows_the_name_that_the_prose_uses(hall: VisitorFactory) -
     await expect(page.locator(".cell-name").first).to_be_visible()
 
 
-@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+@pytest.mark.parametrize("lang", ["en", *(pytest.param(lang, marks=pytest.mark.long) for lang in ("ko", "zh"))])
 async def test_the_top_of_a_cell_is_two_lines(hall: VisitorFactory, lang: str) -> None:
     page = await (await hall.admit()).open(LESSON.replace("/en/", f"/{lang}/"))
     top = page.locator("#cell-strategy .cell-top")

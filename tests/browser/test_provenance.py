@@ -10,6 +10,7 @@ from tests.browser.accessibility import PHONE, assert_accessible_everywhere, ass
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.site import Site
+from tests.factories.long_cases import long_only
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 CHOICE = "/en/courses/distributed-tensorflow/mirrored-strategy"
@@ -154,7 +155,7 @@ async def test_every_eye_can_read_output_that_is_dimmed(hall: VisitorFactory) ->
 
     await cell.comes_from(VERSION)
     await assert_readable_in_both_themes(page, "dimmed output", "#cell-strategy")
-    for language, words in (("ko", "이 셀의 이전 버전이 만든 출력"), ("zh", "来自此单元格的早期版本")):
+    for language, words in long_only(("ko", "이 셀의 이전 버전이 만든 출력"), ("zh", "来自此单元格的早期版本")):
         await page.goto(visitor.site.url(LESSON.format(language)))
         await cell.comes_from(words)
 
@@ -170,8 +171,10 @@ async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: Visit
     await _delete_output(site, await cell.root.get_attribute("data-run") or "")
 
     for language, width, deleted, ended in (
-        ("ko", 360, "이 실행의 출력을 삭제했습니다", "오류로 끝남"),
-        ("zh", 360, "此次运行的输出已被删除", "因错误结束"),
+        *long_only(
+            ("ko", 360, "이 실행의 출력을 삭제했습니다", "오류로 끝남"),
+            ("zh", 360, "此次运行的输出已被删除", "因错误结束"),
+        ),
         ("en", 1280, "deleted to make room for newer runs", "Ended with an error"),
     ):
         await page.set_viewport_size({"width": width, "height": 900})

@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.test_visualizations import REPORT
 
+pytestmark = pytest.mark.long
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 MOST = 1 / 4
 """Of the page's work that one task may do, in which the page answers nobody. A share is the same on a slow machine."""

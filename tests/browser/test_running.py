@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, take_picture
@@ -279,6 +280,7 @@ async def test_restart_forgets_the_variables(hall: VisitorFactory) -> None:
     await expect(cell.status).to_contain_text("NameError")
 
 
+@pytest.mark.long
 async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: VisitorFactory, site: Site) -> None:
     ada, bob = await hall.admit(), await hall.admit()
     for visitor in (ada, bob):
@@ -342,6 +344,7 @@ async def names_of_runs(page: Page) -> list[str]:
     return sorted(run["cell"] for run in answer["runs"])
 
 
+@pytest.mark.long
 async def test_the_training_loop_on_fashion_mnist_survives_a_reload(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.replace("distribution-strategies", "custom-training-loop"))
     data = CellPageObject(page, "data")

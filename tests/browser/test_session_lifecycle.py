@@ -14,6 +14,7 @@ from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
+from tests.factories.long_cases import long_only
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 
@@ -73,7 +74,7 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
     await cell.run()
     await cell.has_row("1")
 
-    for language, words in (("ko", "이 세션이 곧 끝납니다"), ("zh", "此会话即将结束")):
+    for language, words in long_only(("ko", "이 세션이 곧 끝납니다"), ("zh", "此会话即将结束")):
         await page.goto(visitor.site.url(LESSON.format(language)))
         await page.set_viewport_size(PHONE)
         await expect(page.get_by_role("status").filter(has_text=words)).to_be_in_viewport()
@@ -124,7 +125,10 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
 
 @pytest.mark.parametrize(
     ("language", "told", "width"),
-    [("en", "ended to make room for someone", 1280), ("ko", "자리를 내주었습니다", 360)],
+    [
+        ("en", "ended to make room for someone", 1280),
+        pytest.param("ko", "자리를 내주었습니다", 360, marks=pytest.mark.long),
+    ],
 )
 async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     crowd: VisitorFactory, language: str, told: str, width: int

@@ -194,7 +194,7 @@ picture("in words", picture="replay", variable="w", shape=[2], operation="sum", 
     await expect(cell.root.locator("figcaption")).to_have_text("All-reduce of w (2) · NcclAllReduce (simulated)")
 
 
-@pytest.mark.parametrize("replicas", [4, 8])
+@pytest.mark.parametrize("replicas", [pytest.param(4, marks=pytest.mark.long), 8])
 async def test_an_all_reduce_is_seen_whole_at_every_width(hall: VisitorFactory, replicas: int) -> None:
     cell = await opened(hall, ALL_REDUCE.replace("REPLICAS", str(replicas)), height=800, page=LESSON)
     await cell.finished()

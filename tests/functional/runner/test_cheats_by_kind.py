@@ -1,6 +1,7 @@
 """One small exercise of each kind, written as the guide for authors recommends, and attempts to pass it unsolved.
 
-Functions on hidden inputs have more of them in ``test_judging_attacks``, clusters in ``tests/long/hostile``.
+Functions on hidden inputs have more of them in ``test_judging_attacks``, clusters in ``tests/long/hostile``. The main
+tier makes the first attempt at each kind, and ``tests/long/runner`` the others.
 """
 
 from __future__ import annotations
@@ -335,9 +336,9 @@ async def test_the_solution_of_each_kind_passes(client: RunnerClient, kind: Kind
 @pytest.mark.parametrize(
     ("exercise", "code", "message"),
     [
-        pytest.param(kind.exercise, code, message, id=f"{name}: {title}")
+        pytest.param(kind.exercise, code, message, id=f"{name}: {title}", marks=[pytest.mark.long] if number else [])
         for name, kind in KINDS.items()
-        for title, (code, message) in kind.cheats.items()
+        for number, (title, (code, message)) in enumerate(kind.cheats.items())
     ],
 )
 async def test_no_cheat_passes(client: RunnerClient, exercise: Exercise, code: str, message: str) -> None:

@@ -33,7 +33,7 @@ _SESSIONS: dict[int, str] = {}
 """The names of this module's sessions, one for each Keras: to trace a model takes longer than most tests."""
 
 
-@pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
+@pytest.fixture(params=[3, pytest.param(2, marks=pytest.mark.long)], ids=["keras3", "keras2"])
 async def keras(request: pytest.FixtureRequest, client: RunnerClient) -> SessionClient:
     """A learner for each version of Keras, with a new small model on two simulated GPUs."""
     version = request.param

@@ -1,0 +1,35 @@
+"""Cases that tests of the main tier leave to the long tests: more windows, languages, versions of Keras, and attacks.
+
+They are marked ``long``. ``tests/long`` runs them in a pytest of its own, which has ``LOCKSTEP_TEST_LONG_CASES`` set.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+VARIABLE = "LOCKSTEP_TEST_LONG_CASES"
+LONG_CASES = bool(os.environ.get(VARIABLE))
+_Case = TypeVar("_Case")
+_ROOT = Path(__file__).parents[2]
+
+
+def long_only(*cases: _Case) -> tuple[_Case, ...]:
+    """These cases of a loop in the long tests, and none in the main tier."""
+    return cases if LONG_CASES else ()
+
+
+def run_pytest(*arguments: str, **variables: str) -> str:
+    """Run tests in a pytest of their own, with more variables. Returns its report; fails if a test does."""
+    command = [sys.executable, "-m", "pytest", "-q", "--timeout", "1500", *arguments]
+    done = subprocess.run(command, cwd=_ROOT, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def run_long_cases(folder: str, marked: str = "long") -> str:
+    """Run the long cases of a folder. Returns pytest's report."""
+    return run_pytest("-m", marked, folder, **{VARIABLE: "1"})
