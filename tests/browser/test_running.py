@@ -14,6 +14,8 @@ from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+FRONT_PAGE = "/en/"
+"""It has the same cell as the lesson, and a browser draws it faster: for what does not depend on the layout."""
 SERVER_AWAY = [
     "ERR_CONNECTION_REFUSED",
     "ERR_CONNECTION_RESET",
@@ -49,7 +51,7 @@ async def test_the_first_cell_finds_four_replicas(hall: VisitorFactory) -> None:
 
 
 async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open("/en/")
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
 
     await cell.run()
@@ -69,7 +71,7 @@ async def test_a_usual_mistake_is_explained_in_the_language_of_the_page(hall: Vi
 
 
 async def test_a_reload_keeps_the_output(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await cell.run()
     await cell.finished()
@@ -81,7 +83,7 @@ async def test_a_reload_keeps_the_output(hall: VisitorFactory) -> None:
 
 
 async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await cell.write(counting(40, 0.05))
     await cell.run()
@@ -96,7 +98,7 @@ async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -
 
 
 async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await cell.write("import time\nprint('begun')\ntime.sleep(60)")
     await cell.run()
@@ -120,8 +122,8 @@ async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(ha
     at_work, just_opened = await hall.admit(), await hall.admit()
     for visitor in (at_work, just_opened):
         visitor.tolerated += SERVER_AWAY
-    cell = CellPageObject(await at_work.open(LESSON), "strategy")
-    other = CellPageObject(await just_opened.open(LESSON), "strategy")
+    cell = CellPageObject(await at_work.open(FRONT_PAGE), "strategy")
+    other = CellPageObject(await just_opened.open(FRONT_PAGE), "strategy")
     await cell.write(counting(120, 0.05))
     await cell.run()
     await cell.has_row("row 10")
@@ -141,7 +143,7 @@ async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(ha
 async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothing(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append("429 (Too Many Requests)")
-    page = await visitor.open(LESSON)
+    page = await visitor.open(FRONT_PAGE)
     refused = 0
 
     async def refuse_twice(route: Route) -> None:
@@ -164,13 +166,13 @@ async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothi
 
 async def test_a_second_tab_sees_the_same_run(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
-    page = await visitor.open(LESSON)
+    page = await visitor.open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await cell.write(counting(30, 0.05))
     await cell.run()
     await cell.has_row("row 3")
 
-    other = CellPageObject(await visitor.open(LESSON), "strategy")
+    other = CellPageObject(await visitor.open(FRONT_PAGE), "strategy")
 
     await other.finished()
     assert await other.lines() == rows(30)
@@ -211,7 +213,7 @@ async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: VisitorFa
 
 
 async def test_stop_ends_a_run_and_keeps_what_it_said(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await expect(cell.button("stop")).to_be_hidden()
     await cell.write(counting(600, 0.1))
