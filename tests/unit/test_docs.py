@@ -161,6 +161,7 @@ _SET_BY_OTHERS = {
     "LOCKSTEP_TEST_CLASS",
     "LOCKSTEP_TEST_EXAMPLES",
     "LOCKSTEP_TEST_FUZZ_S",
+    "LOCKSTEP_TEST_LONG_CASES",
     "LOCKSTEP_TEST_SOAK_SESSIONS",
 }
 """Variables of tests and CI, which are no settings of Lockstep."""

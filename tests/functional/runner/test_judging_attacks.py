@@ -165,7 +165,13 @@ async def test_nothing_but_the_solution_passes(client: RunnerClient, cheat: str)
     assert len(repr(told.checks)) < 20_000
 
 
-@pytest.mark.parametrize("answer", MALFORMED, ids=[answer[:40] for answer in MALFORMED])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(answer, id=answer[:40], marks=[pytest.mark.long] if number > 4 else [])
+        for number, answer in enumerate(MALFORMED)
+    ],
+)
 async def test_a_malformed_answer_is_an_error_of_the_submission(client: RunnerClient, answer: str) -> None:
     code = (
         FORGED
