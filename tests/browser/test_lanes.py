@@ -19,6 +19,8 @@ from tests.browser.site import Site
 from tests.factories import course
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+FRONT_PAGE = "/en/"
+"""It has the same cell as the lesson, and a browser draws it faster: for what does not depend on the layout."""
 OVER = """async () => {
     const { runs } = await (await fetch("/runs?lesson=distributed-tensorflow/distribution-strategies")).json();
     return runs.every(run => run.outcome !== null);
@@ -62,7 +64,7 @@ def view(cell: CellPageObject, name: str) -> Locator:
 
 
 async def test_replica_output_is_in_lanes_between_the_cells_own_output(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     states: list[str | None] = []
 
     async def come_late(route: Route) -> None:
@@ -82,7 +84,7 @@ async def test_replica_output_is_in_lanes_between_the_cells_own_output(hall: Vis
 
 
 async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = await speak(page)
 
     await expect(view(cell, "Lanes")).to_be_checked()
@@ -102,7 +104,7 @@ async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: VisitorFactory
 
 
 async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: VisitorFactory) -> None:
-    page = await (await hall.admit(width=390, height=844)).open(LESSON)
+    page = await (await hall.admit(width=390, height=844)).open(FRONT_PAGE)
     cell = await speak(page)
 
     await expect(lane(cell, "replica 0").locator("summary")).to_be_visible()
@@ -121,7 +123,7 @@ for block in range(30):
     publish("stream", {"name": "stdout", "text": text}, "worker 1")
 publish("stream", {"name": "stdout", "text": "short\\n"}, "worker 0")
 """
-    cell = await speak(await (await hall.admit()).open(LESSON), code)
+    cell = await speak(await (await hall.admit()).open(FRONT_PAGE), code)
 
     long = lane(cell, "worker 1")
     await expect(long.get_by_text("line 5999", exact=True)).to_be_attached()

@@ -60,7 +60,7 @@ async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:
 
 
 async def test_a_usual_mistake_is_explained_in_the_language_of_the_page(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON.replace("/en/", "/ko/"))
+    page = await (await hall.admit()).open("/ko/")
     cell = CellPageObject(page, "strategy")
 
     await cell.write("import torch")
@@ -227,7 +227,7 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: VisitorFactory) -> N
 
 
 async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await expect(cell.button("run")).to_have_accessible_name("Run Four replicas")
     await cell.write(counting(600, 0.1))
