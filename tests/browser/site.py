@@ -25,16 +25,16 @@ _PATIENCE_S = 120.0
 class Site:
     """``lockstep serve`` and ``python -m runners.supervisor.server`` with their own data directory."""
 
-    def __init__(self, *, network: Loopback | None = None, runner: bool = True, **settings: str) -> None:
+    def __init__(self, *, network: Loopback | None = None, runner: bool | Site = True, **settings: str) -> None:
         """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's.
 
-        A site whose pages run no code needs no runner, which takes seconds to import TensorFlow. Without ``network`` it
-        is in that of the machine.
+        A runner takes seconds to import TensorFlow. A site whose pages run no code needs none, and one without
+        settings for it can use the ``runner`` of another site. Without ``network`` the site is in that of the machine.
         """
         self._inside = network.entered if network else nullcontext
-        self._with_runner = runner
+        self._with_runner = runner is True
         self._folder = Path(tempfile.mkdtemp(prefix="lockstep-browser-"))
-        self._socket = self._folder / "supervisor.sock"
+        self._socket: Path = runner._socket if isinstance(runner, Site) else self._folder / "supervisor.sock"
         with self._inside():
             self._port = free_port()
         self._environment = {

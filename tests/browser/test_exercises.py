@@ -22,12 +22,12 @@ WRONG = "def mean(values):\n    print('adding up')\n    return sum(values)"
 
 
 @pytest.fixture(scope="module")
-def site(network: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site with one lesson, which has an exercise, predictions and a quiz."""
+def site(site: Site, network: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Another site on the same runner. Its one lesson has an exercise, predictions and a quiz."""
     root = tmp_path_factory.mktemp("lessons")
     write_exercise_lesson(root)
-    with Site(network=network, lessons_dir=str(root)) as site:
-        yield site
+    with Site(network=network, runner=site, lessons_dir=str(root)) as own:
+        yield own
 
 
 @pytest_asyncio.fixture(loop_scope="session")
