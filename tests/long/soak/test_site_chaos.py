@@ -38,7 +38,8 @@ from tests.factories.postgresql_server import PostgresqlServer, postgresql_serve
 from tests.factories.serve_command import ServeCommand
 from tests.factories.small_disk import SmallDisk, small_disk
 from tests.factories.sse_client import live_stream
-from tests.functional.test_reverse_proxies import ROOT, program, replaced
+from tests.factories.unpacked_programs import program
+from tests.functional.test_reverse_proxies import ROOT, replaced
 from tests.functional.test_several_web_processes import sign_in
 from tests.long.soak.conftest import CHAOS_S, SEED
 from tests.long.soak.test_chaos import Pressed, what_is_wrong
