@@ -85,6 +85,7 @@ class RequestLogMiddleware:
         self._app = app
         self._network_of = network_of
         self._log_clients = log_clients
+        self._log = _log.bind()  # once: structlog would assemble a logger for each line
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,13 +105,13 @@ class RequestLogMiddleware:
 
         structlog.contextvars.bind_contextvars(request_id=mark)
         address = scope["client"][0] if scope.get("client") else None
-        caller = Caller(self._network_of(address) if address else None)
+        caller = Caller(address, self._network_of)
         try:
             with request_from(caller):
                 await self._app(scope, receive, send_marked)
         finally:
             client = {"account": caller.account, "address": address} if self._log_clients else {}
-            _log_request(scope, status, begin, {name: value for name, value in client.items() if value})
+            _log_request(self._log, scope, status, begin, {name: value for name, value in client.items() if value})
             structlog.contextvars.unbind_contextvars("request_id")
             _request_id.reset(token)
 
@@ -143,7 +144,7 @@ def _json_line(entry: object, **options: Any) -> str:
     return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
-def _log_request(scope: Scope, status: int, begin: float, client: dict[str, str]) -> None:
+def _log_request(log: Any, scope: Scope, status: int, begin: float, client: dict[str, str]) -> None:
     facts: dict[str, Any] = {
         "method": scope["method"],
         "path": redact_path(scope["path"]),
@@ -151,4 +152,4 @@ def _log_request(scope: Scope, status: int, begin: float, client: dict[str, str]
         "ms": round((time.perf_counter() - begin) * 1000, 1),
         **client,
     }
-    (_log.debug if scope["path"].startswith(_QUIET_PREFIXES) else _log.info)("request", **facts)
+    (log.debug if scope["path"].startswith(_QUIET_PREFIXES) else log.info)("request", **facts)

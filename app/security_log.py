@@ -7,7 +7,7 @@ and the account that is signed in are added.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -63,9 +63,15 @@ _ROUTINE = (
 class Caller:
     """Whoever sent the current request."""
 
-    network: str | None
+    address: str | None
+    network_of: Callable[[str], str | None]
     account: str | None = None
     """The ID of the account, once it is known."""
+
+    @property
+    def network(self) -> str | None:
+        """The network of the address; worked out only for the few requests that have an entry."""
+        return self.network_of(self.address) if self.address else None
 
 
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
@@ -89,7 +95,7 @@ def identify(account_id: str) -> None:
 
 def record(event: SecurityEvent, *, account: str | None = None, reason: str = "") -> None:
     """Log an event. ``account`` is an account's ID; ``reason`` is one of our own words, never a learner's."""
-    caller = _caller.get() or Caller(None)
+    caller = _caller.get() or Caller(None, lambda _address: None)
     entry = {"account": account or caller.account, "network": caller.network, "reason": reason}
     write = _log.info if event in _ROUTINE else _log.warning
     SECURITY_EVENTS.labels(event.value).inc()

@@ -105,12 +105,17 @@ class LanguageMiddleware:
             return
         headers = Headers(scope=scope)
         secure = self._secure or scope["scheme"] == "https"
-        usual = preferred_language(headers, secure=secure)
-        chosen = language_in_path(scope["path"]) or usual
-        remember = chosen != usual and headers.get("sec-fetch-mode") == "navigate"
+        chosen = language_in_path(scope["path"])
+        navigates = chosen is not None and headers.get("sec-fetch-mode") == "navigate"
+        usual = preferred_language(headers, secure=secure) if navigates or chosen is None else chosen
+        chosen = chosen or usual
+        if chosen == usual:
+            with i18n.use_language(chosen):
+                await self._app(scope, receive, send)
+            return
 
         async def send_marked(message: Message) -> None:
-            if remember and message["type"] == "http.response.start" and message["status"] == 200:
+            if message["type"] == "http.response.start" and message["status"] == 200:
                 cookie = set_cookie_value(LANGUAGE_COOKIE, chosen, _ONE_YEAR_S, secure=secure)
                 message.setdefault("headers", []).append((b"set-cookie", cookie.encode()))
             await send(message)
