@@ -39,8 +39,9 @@ from sqlalchemy.orm import DeclarativeBase, sessionmaker
 
 from app.bus import Bus, publish_commits
 from app.database_health import DatabaseMonitor, probe_write
+from app.direct_read import raising_sqlalchemy_errors, read_directly
 from app.silence_watch import SilenceWatch
-from app.sqlite import SqliteDriver, enable_wal
+from app.sqlite import SqliteDriver, SqliteReader, enable_wal
 from app.topic_messages import TopicSender
 
 T = TypeVar("T")
@@ -121,6 +122,7 @@ class Database:
         self.url = url
         self.bus = bus or Bus()
         self._wait_s = wait_s
+        self._pooled = pooled
         self._threads: WeakSet[threading.Thread] = WeakSet()
         sqlite = make_url(url).get_backend_name() == "sqlite"
         # A pooler answers for itself, or not at all while all its connections are in use: that says nothing.
@@ -135,7 +137,9 @@ class Database:
         self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is faster than SQLite's polling.
         self._writer = asyncio.Lock() if sqlite else None
-        self.health = DatabaseMonitor(self._try_to_write, self.file())
+        file = self.file()
+        self._reader = SqliteReader(str(file), wait_s, self._threads) if file else None
+        self.health = DatabaseMonitor(self._try_to_write, file)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
@@ -156,6 +160,21 @@ class Database:
     def _watching(self) -> Iterator[None]:
         with self.health.watching(), self._silence.watching() if self._silence else nullcontext():
             yield
+
+    async def read(self, statement: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of a short SELECT in the driver's own SQL: one trip to the database, without a session.
+
+        A pooler needs a transaction, and tracing watches SQLAlchemy's cursors, so then a session reads it.
+        """
+        if self._pooled or self.engine.sync_engine.dispatch.before_cursor_execute:
+            async with self.session() as session:
+                found = await (await session.connection()).exec_driver_sql(statement, parameters)
+                return [tuple(row) for row in found]
+        with self._watching():
+            if self._reader is None:
+                return await read_directly(self.engine, statement, parameters)
+            with raising_sqlalchemy_errors(self.engine.dialect, statement):
+                return await self._reader.fetch(statement, parameters)
 
     async def _try_to_write(self) -> None:
         async with self._turn_to_write():
@@ -192,6 +211,8 @@ class Database:
         """Close all connections and wait for SQLite's threads, so that none of them uses a closed event loop."""
         if self._silence:
             await self._silence.close()
+        if self._reader is not None:
+            await self._reader.close()
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
             await asyncio.to_thread(thread.join, _CLOSE_TIMEOUT_S)

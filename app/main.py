@@ -42,6 +42,7 @@ from app.notifications.views import DESCRIBERS
 from app.observability import RequestLogMiddleware, configure_logging
 from app.pieces.composer import PIECE_COMPOSER, PieceComposer
 from app.pieces.feature import FEATURE as PIECES
+from app.pieces.gate import PiecesGate
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
@@ -171,6 +172,7 @@ def _middleware(
             cache=cache,
             passed_on=lambda asked: bool(catalog.hidden) and has_session_cookie(asked),
         ),
+        Middleware(PiecesGate),
         Middleware(SameOriginOnly, public_url=settings.public_url, but=exempt),
         Middleware(BodyLimit),
         Middleware(CookieMiddleware),

@@ -17,6 +17,8 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.selectable import SelectBase
 
+from app.db import Database
+
 Row = tuple[Any, ...]
 
 
@@ -40,8 +42,13 @@ class PreparedQuery:
         self._query = cast(SelectBase, visitors.replacement_traverse(query, {}, _constant))
         self._compiled: dict[str, tuple[str, tuple[_Parameter, ...]]] = {}
 
+    async def read(self, db: Database, **values: Any) -> list[Row]:
+        """All rows, with these values of the query's parameters, in one trip to the database."""
+        statement, parameters = self._compile(db.engine.dialect)
+        return await db.read(statement, tuple([each.value(values) for each in parameters]))
+
     async def rows(self, session: AsyncSession, **values: Any) -> list[Row]:
-        """All rows, with these values of the query's parameters."""
+        """The same in a session, which sees what it has written."""
         return await session.run_sync(self._rows, values)
 
     def _rows(self, session: Session, values: dict[str, Any]) -> list[Row]:

@@ -95,8 +95,7 @@ class Reader:
 
     async def known_page(self) -> None:
         """What tells whether that page can be shown as it was rendered before."""
-        async with self.db.session() as session:
-            await load_facts(session, Viewer("a learner", False), LESSON, "")
+        await load_facts(self.db, Viewer("a learner", False), LESSON, "")
 
     async def far_page(self) -> None:
         """The threads behind the middle of a busy lesson."""

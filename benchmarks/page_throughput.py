@@ -48,7 +48,8 @@ from jinja2 import Environment
 
 from app.accounts.auth_sessions import create_auth_session
 from app.accounts.service import create_account
-from app.accounts.session_cookie import SESSION_COOKIE
+from app.accounts.session_cookie import ACCOUNT_COOKIE, SESSION_COOKIE
+from app.accounts.tokens import learner_marker
 from app.db import Database, now
 from app.progress.models import LedgerEntry, LessonProgress
 
@@ -233,10 +234,11 @@ def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
     plan = seed.plan_for(folder / "lessons", users=users, comments=comments, lessons=lessons)
     seed.write_lessons(folder / "lessons", plan)
     asyncio.run(seed.fill(f"sqlite+aiosqlite:///{folder / 'lockstep.db'}", plan))
-    return Site(folder, f"{SESSION_COOKIE}={asyncio.run(_sign_in(folder / 'lockstep.db'))}")
+    return Site(folder, asyncio.run(_sign_in(folder / "lockstep.db")))
 
 
 async def _sign_in(file: Path) -> str:
+    """Returns the cookies of the learner's browser."""
     modules = tomllib.loads((_LESSONS / COURSE / "course.toml").read_text())["modules"]
     done = [f"{COURSE}/{slug}" for module in modules for slug in module["lessons"]]
     db, at = Database(f"sqlite+aiosqlite:///{file}"), now() - timedelta(days=1)
@@ -254,11 +256,12 @@ async def _sign_in(file: Path) -> str:
             session.add(LedgerEntry(**whose, kind="day", subject=day, xp=0, occurred_at=at))
         token = await create_auth_session(session, account, method="password")
     await db.close()
-    return token
+    return f"{SESSION_COOKIE}={token}; {ACCOUNT_COOKIE}={learner_marker(account.learner_id)}"
 
 
 def _environment(folder: Path) -> dict[str, str]:
     chosen = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "RUNNER_SOCKET": folder / "none.sock"}
+    chosen["LOG_FORMAT"] = "json"  # as Compose does
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     return clean | {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
 

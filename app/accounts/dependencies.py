@@ -15,7 +15,9 @@ import structlog
 from fastapi import Depends
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm.attributes import set_committed_value
+from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.types import Scope
 
 from app.accounts.auth_sessions import REAUTHENTICATE_AFTER, SEEN_AT_PRECISION, touch_auth_session
 from app.accounts.browser import Browser
@@ -33,11 +35,12 @@ from app.i18n import N_
 from app.prepared_query import Row
 from app.security_log import SecurityEvent, identify, record
 from app.web.client_network import request_address
-from app.web.cookies import Cookies, request_cookies
+from app.web.cookies import Cookies, received_cookies, request_cookies
 from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS, of_request
 
 _log = structlog.get_logger("accounts")
 _SCOPE_KEY = "lockstep.principal"
+_ROW_KEY = "lockstep.viewer_row"
 _PRINCIPAL_QUERY = PrincipalQuery()
 
 
@@ -93,8 +96,8 @@ async def get_principal(request: Request, query: PrincipalQuery = _PRINCIPAL_QUE
     """Identify the person behind the request; looked up once per request, by the first caller's query."""
     if (known := request.scope.get(_SCOPE_KEY)) is None:
         cookies = request_cookies(request)
-        required = SETTINGS.get(request.app).staff_second_factor
-        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), query, cookies, required)
+        row = await find_viewer(request.scope, query)
+        known = request.scope[_SCOPE_KEY] = await _load_principal(request.app, query, row, cookies)
         if known.account is not None:
             identify(known.account.id)
         if not known.pending:
@@ -102,27 +105,37 @@ async def get_principal(request: Request, query: PrincipalQuery = _PRINCIPAL_QUE
     return known
 
 
-async def _load_principal(
-    db: Database, query: PrincipalQuery, cookies: Cookies, staff_second_factor: bool
-) -> Principal:
+async def find_viewer(scope: Scope, query: PrincipalQuery) -> Row | None:
+    """All that SQL says of whoever is signed in; asked once per request, by the first caller's query."""
+    if (known := scope.get(_ROW_KEY)) is None:
+        request = Request(scope)
+        token = session_token_hash(received_cookies(request))
+        row = await query.row(DATABASE.get(request.app), token, now()) if token else None
+        known = scope[_ROW_KEY] = (row,)
+    return known[0]
+
+
+async def _load_principal(app: Starlette, query: PrincipalQuery, row: Row | None, cookies: Cookies) -> Principal:
     """Staff without the second factor that the operator requires are learners to everything that looks at roles."""
-    token, visitor = session_token_hash(cookies), read_visitor_id(cookies)
-    if token is None and visitor is None:
-        return Principal(None, None)
-    async with db.session() as session:
-        found = await query.find(session, token, now()) if token else None
-        pending = found is not None and found.auth_session.pending
-        if (found is None or pending) and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
-            visitor = None
+    db, visitor = DATABASE.get(app), read_visitor_id(cookies)
+    found = query.build(row, db.engine.dialect) if row is not None else None
+    pending = found is not None and found.auth_session.pending
     if found is None or pending:
+        if visitor is not None and await _is_merged(db, visitor):
+            visitor = None
         return Principal(visitor, None, pending=pending)
     account, auth_session = found.account, found.auth_session
     await _touch_session(db, cookies, auth_session)
     role = Role(account.role)
-    lacks = is_missing(account, auth_session.method, required_of_staff=staff_second_factor)
+    lacks = is_missing(account, auth_session.method, required_of_staff=SETTINGS.get(app).staff_second_factor)
     if lacks:
         set_committed_value(account, "role", Role.learner)  # only in this object: it belongs to no session any more
     return Principal(account.learner_id, account, auth_session, role, lacks_second_factor=lacks, facts=found.facts)
+
+
+async def _is_merged(db: Database, visitor: str) -> bool:
+    async with db.session() as session:
+        return await session.get(MergedVisitor, visitor) is not None
 
 
 async def _touch_session(db: Database, cookies: Cookies, auth_session: AuthSession) -> None:

@@ -52,5 +52,8 @@ class PagePiece:
     facts: Sequence[ScalarSelect[Any]] = ()
     """All that it shows from SQL, or what changes with it. Each is a single value."""
     values: Callable[[PageViewer], Hashable | None]
-    """Everything else that it depends on but the language; None if it must be rendered again each time."""
+    """All that it depends on of the request: its URL, its cookies and the account, but not the language. None if it
+    must be rendered each time."""
+    edition: Callable[[], Hashable] = lambda: 0
+    """Everything else that it depends on: the same for all viewers, and never again what it was before."""
     render: RenderPiece

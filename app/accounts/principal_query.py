@@ -12,13 +12,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import BindParameter, Dialect, ScalarSelect, String, bindparam, select
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import make_transient_to_detached
 from sqlalchemy.sql import visitors
 
 from app.accounts.models import Account, AuthSession
 from app.accounts.page_pieces import ACCOUNT_ID, LEARNER_ID
-from app.db import Base, UtcDateTime
+from app.db import Base, Database, UtcDateTime
 from app.prepared_query import PreparedQuery, Row
 
 B = TypeVar("B", bound=Base)
@@ -59,12 +58,13 @@ class PrincipalQuery:
         ]
         self._query = PreparedQuery(select(viewer, *known))
 
-    async def find(self, session: AsyncSession, token_hash: str, at: datetime) -> FoundPrincipal | None:
-        """Whoever the session token belongs to at that time."""
-        rows = await self._query.rows(session, token=token_hash, at=at)
-        if not rows:
-            return None
-        dialect, (row,) = session.get_bind().dialect, rows
+    async def row(self, db: Database, token_hash: str, at: datetime) -> Row | None:
+        """All that SQL says of whoever the session token belongs to at that time."""
+        rows = await self._query.read(db, token=token_hash, at=at)
+        return rows[0] if rows else None
+
+    def build(self, row: Row, dialect: Dialect) -> FoundPrincipal:
+        """Objects of a row, as if they had been loaded."""
         middle, end = self._account.width, self._account.width + self._session.width
         account = self._account.build(row[:middle], dialect)
         return FoundPrincipal(account, self._session.build(row[middle:end], dialect), row[end:])

@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, false, func, literal, null, select, union_all
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.comments.models import PINNED, Comment, CommentCounter, CommentReaction, ReactionKind
 from app.comments.permissions import Viewer, visible_to
 from app.comments.queries import PREVIEW_REPLIES, THREADS_PER_PAGE
+from app.db import Database
 from app.prepared_query import PreparedQuery, Row
 
 _COUNTER = "counter"
@@ -36,10 +36,10 @@ class ListFacts:
     number of edits and the version of the renderer."""
 
 
-async def load_facts(session: AsyncSession, viewer: Viewer, lesson: str, cell: str) -> ListFacts:
+async def load_facts(db: Database, viewer: Viewer, lesson: str, cell: str) -> ListFacts:
     """The facts of the first page of threads about a lesson or a cell."""
     query = _facts_query(viewer.instructor, viewer.account_id is not None)
-    rows = await query.rows(session, lesson=lesson, cell=cell, viewer=viewer.account_id)
+    rows = await query.read(db, lesson=lesson, cell=cell, viewer=viewer.account_id)
     counts = {row[0]: row[2] for row in rows if row[1] == _COUNTER}
     return ListFacts(counts, frozenset(row for row in rows if row[1] not in (_COUNTER, None)))
 

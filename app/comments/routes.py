@@ -306,8 +306,7 @@ async def _comments_response(
     def render(threads: Sequence[ThreadView], before: str | None) -> str:
         return render_part(request, "comments/_threads.html", **place, threads=threads, before=before)
 
-    async with db.session() as session:
-        part, counts = await lists.load(session, Viewer.of(account), lesson.key, name, render)
+    part, counts = await lists.load(db, Viewer.of(account), lesson.key, name, render)
     facts = place | _count_context(lesson, name, counts) | {"account": account}
     key = new_idempotency_key()
     if is_htmx_request(request):

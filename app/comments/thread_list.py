@@ -11,13 +11,12 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.comments import queries
 from app.comments.list_facts import load_facts
 from app.comments.permissions import Viewer
 from app.comments.views import ThreadView, thread_views
-from app.db import now
+from app.db import Database, now
 from app.i18n import current_language
 from app.web.dependencies import AppKey
 from app.web.gzip_parts import Frame, KeptPart
@@ -38,17 +37,18 @@ class ThreadLists:
         self._frames = PartCache[Frame](most_bytes // 4)
 
     async def load(
-        self, session: AsyncSession, viewer: Viewer, lesson: str, cell: str, render: RenderThreads
+        self, db: Database, viewer: Viewer, lesson: str, cell: str, render: RenderThreads
     ) -> tuple[KeptPart, Mapping[str, int]]:
         """The HTML of the threads, and the number of comments by cell of the lesson."""
-        facts = await load_facts(session, viewer, lesson, cell)
+        facts = await load_facts(db, viewer, lesson, cell)
         kind = (viewer.account_id is not None, viewer.instructor)
         key = (lesson, cell, current_language(), *kind, facts.comments)
         if (part := self._threads.find(key)) is None:
-            threads, before = await queries.list_threads(session, viewer, lesson, cell)
-            views = await thread_views(session, viewer, threads)
+            async with db.session() as session:
+                threads, before = await queries.list_threads(session, viewer, lesson, cell)
+                views = await thread_views(session, viewer, threads)
             part = KeptPart(render(views, before).encode())
-            if (await load_facts(session, viewer, lesson, cell)).comments == facts.comments:
+            if (await load_facts(db, viewer, lesson, cell)).comments == facts.comments:
                 self._threads.keep(key, part, lifetime_s(views, now()))
         return part, facts.counts
 

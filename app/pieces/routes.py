@@ -12,6 +12,7 @@ from starlette.responses import Response
 from app.accounts.dependencies import get_principal
 from app.accounts.page_pieces import PageViewer
 from app.pieces.composer import PieceComposerDep
+from app.pieces.gate import keep_answer
 from app.web.access import Access
 from app.web.cookies import CookiesDep
 from app.web.dependencies import DatabaseDep
@@ -39,5 +40,9 @@ async def page_pieces(
         cookies=cookies,
         render=partial(render_part, request),
     )
-    pieces = await composer.compose(db, viewer, principal.facts)
-    return parts_response(request, [pieces])
+    if (kept := composer.find(viewer, principal.facts)) is None:
+        return parts_response(request, [await composer.compose(db, viewer, principal.facts)])
+    response = parts_response(request, [kept])
+    if principal.auth_session is not None and not cookies.changed:
+        keep_answer(request.scope, response, principal.auth_session)
+    return response

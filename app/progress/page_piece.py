@@ -60,7 +60,7 @@ def progress_piece(progress: ProgressService) -> PagePiece:
     def values(viewer: PageViewer) -> Hashable:
         account = viewer.account
         own = account and (account.handle, account.public_profile, account.time_zone)
-        return own, known_course(viewer), progress.edition
+        return own, known_course(viewer)
 
     async def render(session: AsyncSession, viewer: PageViewer, _before: Mapping[str, Markup]) -> Markup:
         learner, course = viewer.learner_id, known_course(viewer)
@@ -69,5 +69,11 @@ def progress_piece(progress: ProgressService) -> PagePiece:
         return viewer.render("progress/header.html", **header_context(header, learner, viewer.account, course, states))
 
     return PagePiece(
-        name="progress", target="#progress-header", swap="innerMorph", facts=_FACTS, values=values, render=render
+        name="progress",
+        target="#progress-header",
+        swap="innerMorph",
+        facts=_FACTS,
+        values=values,
+        edition=lambda: progress.edition,
+        render=render,
     )

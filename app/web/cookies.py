@@ -41,6 +41,11 @@ class Cookies:
         """The value that the request sent."""
         return self._received.get(browser_cookie_name(name, secure=self._secure))
 
+    @property
+    def changed(self) -> bool:
+        """Whether the response sets any."""
+        return bool(self._set_cookies)
+
     def set(self, name: str, value: str, max_age_s: int, *, readable: bool = False) -> None:
         """Send a cookie with the response, even if that is an error page."""
         self._set_cookies[name] = set_cookie_value(name, value, max_age_s, secure=self._secure, readable=readable)
@@ -52,8 +57,17 @@ class Cookies:
 
 def request_cookies(request: Request) -> Cookies:
     """The cookies of a request and of its response."""
-    secure = request.url.scheme == "https" or SETTINGS.get(request.app).secure
-    return Cookies(request.cookies, request.scope[_SCOPE_KEY], secure=secure)
+    return _cookies(request, request.scope[_SCOPE_KEY])
+
+
+def received_cookies(request: Request) -> Cookies:
+    """The cookies of a request, for middleware around ``CookieMiddleware``: it can read them, but not set any."""
+    return _cookies(request, {})
+
+
+def _cookies(request: Request, set_cookies: dict[str, str]) -> Cookies:
+    secure = request.scope["scheme"] == "https" or SETTINGS.get(request.app).secure
+    return Cookies(request.cookies, set_cookies, secure=secure)
 
 
 CookiesDep = Annotated[Cookies, Depends(of_request(request_cookies))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -15,20 +16,24 @@ from datetime import timedelta
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.accounts.auth_sessions import revoke_all_auth_sessions
-from app.accounts.models import Account, Role
+from app.accounts.models import Account, AuthSession, Role
+from app.accounts.page_pieces import PageViewer
 from app.db import Database, now
 from app.main import create_app
 from app.notifications.models import NotificationKind
 from app.notifications.service import mark_read, notify
 from app.pieces.composer import PIECE_COMPOSER, PieceComposer
+from app.prepared_query import Row
 from app.progress.events import LearningEvent
 from app.progress.lesson_progress import LessonVisit, record_visits
 from app.progress.service import PROGRESS
 from app.progress.timezones import record_timezone
 from app.settings import Settings
+from app.web import part_cache
+from app.web.gzip_parts import KeptPart
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
@@ -167,6 +172,101 @@ async def test_what_is_one_persons_never_reaches_another(
         assert not browsers["stranger"].cookies
 
 
+async def settle(client: httpx.AsyncClient) -> str:
+    """What a browser gets once the pieces are rendered, found rendered, and kept for this browser."""
+    return [await ask(client) for _ in range(3)][-1]
+
+
+@pytest.fixture
+def routed(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The accounts whose requests reach the route."""
+    reached: list[str | None] = []
+    find = PieceComposer.find
+
+    def note(composer: PieceComposer, viewer: PageViewer, facts: Row) -> KeptPart | None:
+        reached.append(viewer.account and viewer.account.handle)
+        return find(composer, viewer, facts)
+
+    monkeypatch.setattr(PieceComposer, "find", note)
+    return reached
+
+
+async def test_a_browser_gets_its_pieces_again_before_routing(
+    browsers: dict[str, httpx.AsyncClient], routed: list[str | None]
+) -> None:
+    whole = await browsers["ada"].get(PIECES, headers=HTMX)
+    kept = {name: await settle(browsers[name]) for name in NAMES}
+    routed.clear()
+
+    again = await browsers["ada"].get(PIECES, headers=HTMX)
+    assert again.text == whole.text == kept["ada"]
+    named = ("content-type", "content-encoding", "cache-control", "vary", "content-security-policy")
+    assert [again.headers.get(name) for name in named] == [whole.headers.get(name) for name in named]
+    assert [await ask(browsers[name]) for name in ("bob", "teacher")] == [kept["bob"], kept["teacher"]]
+    assert not routed
+    await ask(browsers["stranger"])
+    assert routed == [None]
+
+
+async def test_kept_pieces_are_for_the_whole_request_that_they_answered(
+    browsers: dict[str, httpx.AsyncClient],
+) -> None:
+    ada, bob = [await settle(browsers[name]) for name in ("ada", "bob")]
+    own = browsers["bob"].cookies.get("lockstep_sign_in")
+    others = browsers["ada"].cookies.get("lockstep_account")
+
+    async def bob_with(cookie: str, path: str = PIECES) -> str:
+        return (await browsers["stranger"].get(path, headers={**HTMX, "cookie": cookie})).text
+
+    assert await bob_with(f"lockstep_sign_in={own}; lockstep_account={others}") == bob
+    assert ada not in [await bob_with(f"lockstep_account={others}"), await bob_with(f"lockstep_sign_in={own[:-1]}_")]
+    assert "data-stages" not in await bob_with(f"lockstep_sign_in={own}", "/en/pieces")
+    assert "레벨 0" in await bob_with(f"lockstep_sign_in={own}", "/ko/pieces?course=small")
+    plain = await browsers["bob"].get(PIECES, headers={**HTMX, "accept-encoding": "identity"})
+    assert plain.text == bob
+    assert "content-encoding" not in plain.headers
+
+
+async def test_kept_pieces_end_with_what_they_were_made_of(
+    site: FastAPI, people: dict[str, Account], browsers: dict[str, httpx.AsyncClient]
+) -> None:
+    async with site.state.db.session() as session:
+        (hashed,) = await session.scalars(
+            select(AuthSession.token_hash).where(AuthSession.account_id == people["ada"].id)
+        )
+
+    async def change(table: type[Account | AuthSession], **values: object) -> None:
+        mine = AuthSession.token_hash == hashed if table is AuthSession else Account.id == people["ada"].id
+        async with site.state.db.writing() as session:
+            await session.execute(update(table).where(mine).values(**values))
+
+    assert "Ada Byron" in await settle(browsers["ada"])
+    await change(Account, name="Ada Lovelace")
+    assert "Ada Lovelace" in await settle(browsers["ada"])
+    await change(AuthSession, last_seen_at=now() - timedelta(minutes=6))
+    renewed = await browsers["ada"].get(PIECES, headers=HTMX)
+    assert "lockstep_sign_in" in renewed.headers["set-cookie"]
+    assert "Ada Lovelace" in await settle(browsers["ada"])
+    await change(AuthSession, pending=True)
+    assert "Lovelace" not in await ask(browsers["ada"])
+    await change(AuthSession, pending=False)
+    assert "Ada Lovelace" in await settle(browsers["ada"])
+    await change(AuthSession, expires_at=now())
+    assert "Lovelace" not in await ask(browsers["ada"])
+
+
+async def test_kept_pieces_last_until_the_use_of_the_session_has_to_be_recorded(
+    browsers: dict[str, httpx.AsyncClient], routed: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await settle(browsers["ada"])
+    later = time.monotonic() + 301
+    monkeypatch.setattr(part_cache.time, "monotonic", lambda: later)
+    routed.clear()
+    await ask(browsers["ada"])
+
+    assert len(routed) == 1
+
+
 async def test_the_pieces_say_what_the_single_fragments_say(
     browsers: dict[str, httpx.AsyncClient],
 ) -> None:
@@ -196,7 +296,7 @@ async def test_each_language_and_course_has_pieces_of_its_own(browsers: dict[str
 async def test_after_signing_out_elsewhere_the_pieces_are_a_visitors(
     site: FastAPI, people: dict[str, Account], browsers: dict[str, httpx.AsyncClient]
 ) -> None:
-    assert "Ada Byron" in await ask(browsers["ada"])
+    assert "Ada Byron" in await settle(browsers["ada"])
     async with site.state.db.writing() as session:
         await revoke_all_auth_sessions(session, people["ada"])
 
@@ -207,7 +307,7 @@ async def test_after_signing_out_elsewhere_the_pieces_are_a_visitors(
 async def test_a_disabled_account_gets_nothing_of_it(
     site: FastAPI, people: dict[str, Account], browsers: dict[str, httpx.AsyncClient]
 ) -> None:
-    assert "Ada Byron" in await ask(browsers["ada"])
+    assert "Ada Byron" in await settle(browsers["ada"])
     async with site.state.db.writing() as session:
         await session.execute(update(Account).where(Account.id == people["ada"].id).values(disabled_at=now()))
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
-from sqlalchemy import Integer, String, bindparam, func, literal, select, true, union_all
+import pytest
+from sqlalchemy import Integer, String, bindparam, event, func, literal, select, text, true, union_all
+from sqlalchemy.exc import DBAPIError
 
 from app.accounts.models import Account
 from app.db import Database, UtcDateTime, now
@@ -33,6 +38,52 @@ async def test_a_value_can_be_used_twice_and_have_a_default(database: Database) 
     async with database.session() as session:
         assert await query.rows(session) == [(7, "first"), (8, "second")]
         assert await query.rows(session, number=1) == [(1, "first"), (2, "second")]
+
+
+async def test_a_query_that_is_read_directly_returns_what_a_session_returns(database: Database) -> None:
+    await store_account(database, name="Ada Byron")
+    values = {"name": "Ada Byron", "at": now() + timedelta(hours=1)}
+    async with database.session() as session:
+        rows = await BY_NAME.rows(session, **values)
+
+    assert await asyncio.gather(*(BY_NAME.read(database, **values) for _ in range(20))) == [rows] * 20
+
+
+async def test_a_query_that_is_read_directly_is_seen_by_whoever_watches_statements(database: Database) -> None:
+    seen: list[str] = []
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda _c, _k, statement, *_: seen.append(statement))
+
+    assert await BY_NAME.read(database, name="Bob", at=now()) == []
+    assert len(seen) == 1
+
+
+async def test_an_error_of_a_direct_read_is_sqlalchemys_and_the_next_read_works(database: Database) -> None:
+    for _ in range(20):  # more than there are connections
+        with pytest.raises(DBAPIError, match="no_such_table"):
+            await database.read("SELECT 1 FROM no_such_table", ())
+
+    assert await BY_NAME.read(database, name="Bob", at=now()) == []
+
+
+async def test_a_direct_read_that_is_cancelled_keeps_no_connection(database: Database) -> None:
+    for _ in range(20):
+        reading = asyncio.create_task(BY_NAME.read(database, name="Bob", at=now()))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+
+    assert await BY_NAME.read(database, name="Bob", at=now()) == []
+
+
+async def test_a_direct_read_cannot_write_to_sqlite(tmp_path: Path) -> None:
+    db = Database(f"sqlite+aiosqlite:///{tmp_path / 'one.db'}")
+    async with db.writing() as session:
+        await session.execute(text("CREATE TABLE numbers (n INTEGER)"))
+    with pytest.raises(DBAPIError, match="readonly"):
+        await db.read("INSERT INTO numbers VALUES (1)", ())
+    await db.close()
 
 
 async def test_a_prepared_query_sees_what_its_session_has_written(database: Database) -> None:

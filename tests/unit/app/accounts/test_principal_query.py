@@ -27,8 +27,8 @@ async def signed_in(db: Database, *, pending: bool = False, name: str = "Ada Byr
 
 
 async def find(db: Database, hashed: str, query: PrincipalQuery = QUERY, **later: int) -> FoundPrincipal | None:
-    async with db.session() as session:
-        return await query.find(session, hashed, now() + timedelta(**later))
+    row = await query.row(db, hashed, now() + timedelta(**later))
+    return query.build(row, db.engine.dialect) if row is not None else None
 
 
 def values(row: Base) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from tests.factories.comments import NEW, NOBODY, Commenters, make_comment
 
 
 async def facts_for(people: Commenters, viewer: Viewer) -> ListFacts:
-    async with people.db.session() as session:
-        return await load_facts(session, viewer, NEW.lesson, "")
+    return await load_facts(people.db, viewer, NEW.lesson, "")
 
 
 async def test_the_facts_name_every_comment_of_the_list_and_few_others(people: Commenters) -> None:
@@ -26,7 +25,7 @@ async def test_the_facts_name_every_comment_of_the_list_and_few_others(people: C
     for viewer in (NOBODY, Viewer(people.ada.id, False), Viewer(people.teacher.id, True)):
         async with people.db.session() as session:
             threads, _ = await queries.list_threads(session, viewer, NEW.lesson, "")
-            known = {row[0] for row in (await load_facts(session, viewer, NEW.lesson, "")).comments}
+        known = {row[0] for row in (await load_facts(people.db, viewer, NEW.lesson, "")).comments}
         shown = {comment.id for thread in threads for comment in (thread.root, *thread.replies)}
 
         assert shown <= known
@@ -74,8 +73,8 @@ async def test_every_change_of_a_shown_comment_changes_the_facts(people: Comment
 
 async def test_the_facts_count_the_comments_of_every_cell(people: Commenters) -> None:
     await people.write(people.ada)
+    facts = await load_facts(people.db, NOBODY, NEW.lesson, "no such cell")
     async with people.db.session() as session:
-        facts = await load_facts(session, NOBODY, NEW.lesson, "no such cell")
         assert facts.counts == await queries.count_by_cell(session, NEW.lesson) == {"": 1}
     assert not facts.comments
 

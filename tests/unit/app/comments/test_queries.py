@@ -98,12 +98,10 @@ async def test_the_facts_of_a_list_are_read_from_indexes(crowd: Database) -> Non
     def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
         asked.append((statement, parameters))
 
-    async with crowd.session() as session:
-        await session.connection()
-        event.listen(engine, "before_cursor_execute", note)
-        for viewer in (NOBODY, Viewer("learner", False), TEACHER):
-            facts = await load_facts(session, viewer, "c/3", "")
-            assert len(facts.comments) == queries.THREADS_PER_PAGE + 1
+    event.listen(engine, "before_cursor_execute", note)
+    for viewer in (NOBODY, Viewer("learner", False), TEACHER):
+        facts = await load_facts(crowd, viewer, "c/3", "")
+        assert len(facts.comments) == queries.THREADS_PER_PAGE + 1
     event.remove(engine, "before_cursor_execute", note)
 
     assert len(asked) == 3
