@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import cycle
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import cast
 
 import httpx
@@ -47,6 +47,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment
 
 from app.accounts.auth_sessions import create_auth_session
+from app.accounts.models import Role
 from app.accounts.service import create_account
 from app.accounts.session_cookie import ACCOUNT_COOKIE, SESSION_COOKIE
 from app.accounts.tokens import learner_marker
@@ -70,6 +71,7 @@ _PIECES = {
 }
 _WHOLE = (PAGE, _PIECES["outline"], "/plain", "/jinja")
 """Not asked for by htmx."""
+_MOST_TRIES, _TRY_EVERY_S = 600, 0.5
 _CPU_TICK_S = 0.01
 """The resolution of the CPU time of a process."""
 _OPENING = ("page", "pieces")
@@ -225,7 +227,7 @@ class Site:
     @property
     def environment(self) -> dict[str, str]:
         """The settings: no runner is started, and none is asked."""
-        return _environment(self.folder)
+        return environment_of(self.folder)
 
 
 def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
@@ -234,16 +236,25 @@ def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
     plan = seed.plan_for(folder / "lessons", users=users, comments=comments, lessons=lessons)
     seed.write_lessons(folder / "lessons", plan)
     asyncio.run(seed.fill(f"sqlite+aiosqlite:///{folder / 'lockstep.db'}", plan))
-    return Site(folder, asyncio.run(_sign_in(folder / "lockstep.db")))
+    return Site(folder, asyncio.run(_sign_in(f"sqlite+aiosqlite:///{folder / 'lockstep.db'}")))
 
 
-async def _sign_in(file: Path) -> str:
-    """Returns the cookies of the learner's browser."""
+async def _sign_in(url: str) -> str:
+    db = Database(url)
+    try:
+        return await sign_in(db, "ada@example.org")
+    finally:
+        await db.close()
+
+
+async def sign_in(db: Database, email: str, role: Role = Role.learner) -> str:
+    """Make an account that has done the whole course. Returns the cookies of its browser."""
     modules = tomllib.loads((_LESSONS / COURSE / "course.toml").read_text())["modules"]
     done = [f"{COURSE}/{slug}" for module in modules for slug in module["lessons"]]
-    db, at = Database(f"sqlite+aiosqlite:///{file}"), now() - timedelta(days=1)
+    at = now() - timedelta(days=1)
     async with db.writing() as session:
-        account = await create_account(session, email="ada@example.org", name="Ada Byron", confirmed=True)
+        account = await create_account(session, email=email, name="Ada Byron", confirmed=True)
+        account.role = role
         whose = {"learner_id": account.learner_id}
         for lesson in done:
             session.add(LedgerEntry(**whose, kind="read", subject=lesson, xp=0, occurred_at=at))
@@ -255,13 +266,14 @@ async def _sign_in(file: Path) -> str:
             day = (at - timedelta(days=days)).date().isoformat()
             session.add(LedgerEntry(**whose, kind="day", subject=day, xp=0, occurred_at=at))
         token = await create_auth_session(session, account, method="password")
-    await db.close()
     return f"{SESSION_COOKIE}={token}; {ACCOUNT_COOKIE}={learner_marker(account.learner_id)}"
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    chosen = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "RUNNER_SOCKET": folder / "none.sock"}
-    chosen["LOG_FORMAT"] = "json"  # as Compose does
+def environment_of(folder: Path, *, runner: bool = False) -> dict[str, str]:
+    """Settings that keep everything in this folder. Without ``runner``, none is started."""
+    chosen: dict[str, Path | str] = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "LOG_FORMAT": "json"}
+    if not runner:
+        chosen["RUNNER_SOCKET"] = folder / "none.sock"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     return clean | {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
 
@@ -273,12 +285,24 @@ def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iter
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([*command, "--port", str(port)], stderr=log, env=environment or os.environ)
     try:
-        with httpx.Client(transport=httpx.HTTPTransport(retries=8), timeout=60) as client:
-            client.get(f"http://127.0.0.1:{port}{probe}").raise_for_status()  # tried until it listens
+        _wait_for(f"http://127.0.0.1:{port}{probe}", server)
         yield Server(port, psutil.Process(server.pid))
     finally:
         server.terminate()
         server.wait(30)
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Wait until the server answers: importing TensorFlow can take minutes on a busy machine."""
+    for _ in range(_MOST_TRIES):
+        assert server.poll() is None, "the server has ended; see its log"
+        try:
+            httpx.get(url, timeout=60).raise_for_status()
+        except httpx.ConnectError:
+            sleep(_TRY_EVERY_S)
+        else:
+            return
+    raise TimeoutError(url)
 
 
 def serving_peers(folder: Path) -> AbstractContextManager[Server]:
