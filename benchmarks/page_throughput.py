@@ -297,8 +297,8 @@ def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     for _ in range(_MOST_TRIES):
         assert server.poll() is None, "the server has ended; see its log"
         try:
-            httpx.get(url, timeout=60).raise_for_status()
-        except httpx.ConnectError:
+            httpx.get(url, timeout=300).raise_for_status()
+        except httpx.NetworkError:
             sleep(_TRY_EVERY_S)
         else:
             return
