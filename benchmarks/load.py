@@ -1,13 +1,13 @@
 """How a site does as it grows, and with a class on it.
 
-    python benchmarks/load.py growth [--steps 3] [--database URL] [--workers 2] [--svg FILE]
-    python benchmarks/load.py class [--readers 200] [--streams 1000] [--running 30] [--seconds 30]
+    python benchmarks/load.py growth [--steps 3] [--database URL] [--svg FILE]
+    python benchmarks/load.py class [--workers 2] [--readers 200] [--streams 1000] [--running 30] [--seconds 30]
 
 ``growth`` fills one database after another (``growth_data.py``), each about ten times as large as the one before, up
-to 1,000,000 learners, 1,000,000 comments, 10,000,000 events of runs and 800 lessons, and asks a server one thing at a
-time. It prints the server's CPU time for each answer, which other programs on the machine hardly change, and the wall
-time. ``--database`` names an empty database of PostgreSQL's server to make a database of each step in; without it,
-SQLite is used.
+to 1,000,000 learners, 1,000,000 comments, 10,000,000 events of runs and 800 lessons, and asks the application one thing
+at a time, without a socket. It prints the CPU time of the process for each answer, SQLite's included, which other
+programs on the machine change little, and the wall time, which includes PostgreSQL's. ``--database`` names an
+empty database of PostgreSQL's server to make a database of each step in; without it, SQLite is used.
 
 ``class`` serves a site with its real runner: signed-in readers open a lesson (the page, and its pieces) every five
 seconds, others keep the bell's stream open, and some run a cell that prints for as long as it is measured. Raise the
@@ -27,12 +27,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import growth_data
 import httpx
 import psutil
 import uvloop
+from fastapi import FastAPI
 from growth_data import Size
 from page_throughput import COURSE, LESSON, LOCKSTEP, PAGE, Server, environment_of, serving, sign_in
 from seed import plan_for, write_lessons
@@ -41,6 +42,7 @@ from sqlalchemy.engine import make_url
 
 from app.accounts.models import Role
 from app.db import Database
+from app.main import create_app
 
 STEPS = (
     Size(100, 1_000, 10_000, 13),
@@ -80,18 +82,18 @@ class Cost:
     wall_ms: float
 
 
-async def cost(client: httpx.AsyncClient, path: str, server: Server) -> Cost:
-    """The CPU time and the median wall time of answers, one after the other."""
+async def cost(client: httpx.AsyncClient, path: str) -> Cost:
+    """The CPU time of this process for an answer, the client's included, and the median wall time."""
     headers = {"hx-request": "true"} if "/comments" in path or "/pieces" in path else {}
     for _ in range(3):
         (await client.get(path, headers=headers)).raise_for_status()
     took: list[float] = []
-    begun, cpu = perf_counter(), server.cpu_s()
+    begun, cpu = perf_counter(), process_time()
     while len(took) < _MOST and perf_counter() - begun < _LONG_S:
         asked = perf_counter()
         (await client.get(path, headers=headers)).raise_for_status()
         took.append(perf_counter() - asked)
-    return Cost(1000 * (server.cpu_s() - cpu) / len(took), 1000 * statistics.median(took))
+    return Cost(1000 * (process_time() - cpu) / len(took), 1000 * statistics.median(took))
 
 
 @contextmanager
@@ -127,7 +129,7 @@ async def _prepare(url: str, size: Size) -> dict[str, str]:
     return cookies
 
 
-def measure_step(size: Size, number: int, url: str | None, workers: int) -> dict[str, Cost]:
+def measure_step(size: Size, number: int, url: str | None) -> dict[str, Cost]:
     """The cost of everything that is asked, of a site of this size."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -136,22 +138,21 @@ def measure_step(size: Size, number: int, url: str | None, workers: int) -> dict
         begun = perf_counter()
         cookies = asyncio.run(_prepare(here, size))
         print(f"filled in {perf_counter() - begun:.0f} s: {size}", flush=True)
-        chosen = environment_of(folder) | {"LOCKSTEP_DATABASE_URL": here}
-        command = (*LOCKSTEP, "serve", "--workers", str(workers))
-        server = stack.enter_context(serving(folder, *command, probe=PAGE, **chosen))
-        found = uvloop.run(_ask_all(server, cookies))
+        os.environ |= environment_of(folder) | {"LOCKSTEP_DATABASE_URL": here, "LOCKSTEP_LOG_LEVEL": "warning"}
+        found = asyncio.run(_ask_all(create_app(only_local=True), cookies))
     print({name: round(each.cpu_ms, 1) for name, each in found.items()}, flush=True)
     return found
 
 
-async def _ask_all(server: Server, cookies: dict[str, str]) -> dict[str, Cost]:
+async def _ask_all(app: FastAPI, cookies: dict[str, str]) -> dict[str, Cost]:
     costs = {}
-    for name, path in ASKED.items():
-        cookie = cookies["admin" if name in _STAFF else "learner"]
-        async with httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{server.port}", headers={"cookie": cookie}, timeout=120, follow_redirects=False
-        ) as client:
-            costs[name] = await cost(client, path, server)
+    async with app.router.lifespan_context(app):
+        for name, path in ASKED.items():
+            cookie = cookies["admin" if name in _STAFF else "learner"]
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", headers={"cookie": cookie}
+            ) as client:
+                costs[name] = await cost(client, path)
     return costs
 
 
@@ -162,10 +163,10 @@ def _many_lessons(folder: Path, size: Size) -> None:
     write_lessons(folder / "lessons", plan_for(_LESSONS, users=0, comments=0, lessons=size.lessons))
 
 
-def growth(steps: int, url: str | None, workers: int, svg: Path | None) -> None:
+def growth(steps: int, url: str | None, svg: Path | None) -> None:
     """Print the table, and draw it."""
-    found = [measure_step(size, number, url, workers) for number, size in enumerate(STEPS[:steps])]
-    print(f"ms of the server's CPU for an answer (wall), {workers} workers; load {os.getloadavg()[0]:.1f}")
+    found = [measure_step(size, number, url) for number, size in enumerate(STEPS[:steps])]
+    print(f"ms of CPU for an answer (and of wall time); load {os.getloadavg()[0]:.1f}")
     print("| learners / comments / events / lessons | " + " | ".join(map(str, STEPS[:steps])) + " |")
     print("|---" * (steps + 1) + "|")
     for name in ASKED:
@@ -305,14 +306,14 @@ def main() -> None:
     growing.add_argument("--svg", type=Path, help="draw a plot")
     for each in (growing, group):
         each.add_argument("--database", help="URL of an empty database of PostgreSQL; default: SQLite")
-        each.add_argument("--workers", type=int, default=1)
+    group.add_argument("--workers", type=int, default=1)
     for name, default in (("readers", 200), ("streams", 1_000), ("running", 30), ("seconds", 30)):
         group.add_argument(f"--{name}", type=int, default=default)
     chosen = parser.parse_args()
     if chosen.kind == "class":
         hold_class(chosen)
     else:
-        growth(chosen.steps, chosen.database, chosen.workers, chosen.svg)
+        growth(chosen.steps, chosen.database, chosen.svg)
 
 
 if __name__ == "__main__":
