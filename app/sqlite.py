@@ -133,7 +133,7 @@ class SqliteReader:
 
     async def fetch(self, statement: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows. Raises sqlite3.Error."""
-        connection = self._connection or await self._connect()
+        connection: Any = self._connection or await self._connect()
         rows: list[tuple[Any, ...]]
         rows, _, _ = await connection._execute(
             _execute_and_fetch, connection, sqlite3.Connection.execute, statement, parameters

@@ -32,7 +32,6 @@ from app.progress.lesson_progress import LessonVisit, record_visits
 from app.progress.service import PROGRESS
 from app.progress.timezones import record_timezone
 from app.settings import Settings
-from app.web import part_cache
 from app.web.gzip_parts import KeptPart
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
@@ -184,7 +183,7 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     find = PieceComposer.find
 
     def note(composer: PieceComposer, viewer: PageViewer, facts: Row) -> KeptPart | None:
-        reached.append(viewer.account and viewer.account.handle)
+        reached.append(viewer.account.handle if viewer.account else None)
         return find(composer, viewer, facts)
 
     monkeypatch.setattr(PieceComposer, "find", note)
@@ -212,8 +211,7 @@ async def test_kept_pieces_are_for_the_whole_request_that_they_answered(
     browsers: dict[str, httpx.AsyncClient],
 ) -> None:
     ada, bob = [await settle(browsers[name]) for name in ("ada", "bob")]
-    own = browsers["bob"].cookies.get("lockstep_sign_in")
-    others = browsers["ada"].cookies.get("lockstep_account")
+    own, others = browsers["bob"].cookies["lockstep_sign_in"], browsers["ada"].cookies["lockstep_account"]
 
     async def bob_with(cookie: str, path: str = PIECES) -> str:
         return (await browsers["stranger"].get(path, headers={**HTMX, "cookie": cookie})).text
@@ -260,7 +258,7 @@ async def test_kept_pieces_last_until_the_use_of_the_session_has_to_be_recorded(
 ) -> None:
     await settle(browsers["ada"])
     later = time.monotonic() + 301
-    monkeypatch.setattr(part_cache.time, "monotonic", lambda: later)
+    monkeypatch.setattr("app.web.part_cache.time.monotonic", lambda: later)
     routed.clear()
     await ask(browsers["ada"])
 
