@@ -1,41 +1,32 @@
-"""How a site does as it grows, and with a class on it.
+"""How a site does as it grows.
 
-    python benchmarks/load.py growth [--steps 3] [--database URL] [--svg FILE]
-    python benchmarks/load.py class [--workers 2] [--readers 200] [--streams 1000] [--running 30] [--seconds 30]
+    python benchmarks/load.py [--steps 3] [--database URL] [--svg FILE]
 
-``growth`` fills one database after another (``growth_data.py``), each about ten times as large as the one before, up
+It fills one database after another (``growth_data.py``), each about ten times as large as the one before, up
 to 1,000,000 learners, 1,000,000 comments, 10,000,000 events of runs and 800 lessons, and asks the application one thing
 at a time, without a socket. It prints the CPU time of the process for each answer, SQLite's included, which other
 programs on the machine change little, and the wall time, which includes PostgreSQL's. ``--database`` names an
 empty database of PostgreSQL's server to make a database of each step in; without it, SQLite is used.
-
-``class`` serves a site with its real runner: signed-in readers open a lesson (the page, and its pieces) every five
-seconds, others keep the bell's stream open, and some run a cell that prints for as long as it is measured. Raise the
-limit on open files first: ``ulimit -n 8192``.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import resource
 import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
 import growth_data
 import httpx
-import psutil
-import uvloop
 from fastapi import FastAPI
 from growth_data import Size
-from page_throughput import COURSE, LESSON, LOCKSTEP, PAGE, Server, environment_of, serving, sign_in
+from page_throughput import COURSE, LESSON, PAGE, environment_of, sign_in
 from seed import plan_for, write_lessons
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
@@ -70,8 +61,6 @@ ASKED = {
 """What is asked, of the learner or, from ``moderation`` on, of an admin."""
 _STAFF = list(ASKED)[list(ASKED).index("moderation") :]
 _MOST, _LONG_S = 60, 2.0
-_EVERY_S = 5.0
-_LOOP = "import time\nfor step in range(100_000):\n    print(step, flush=True)\n    time.sleep(1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,128 +181,14 @@ def _draw(found: list[dict[str, Cost]], steps: int, svg: Path) -> None:
     figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
 
 
-@dataclass(slots=True)
-class Class:
-    """What a class saw."""
-
-    opened: dict[str, list[float]] = field(default_factory=lambda: {"page": [], "pieces": []})
-    errors: list[str] = field(default_factory=list)
-    printed: int = 0
-
-
-async def _read(client: httpx.AsyncClient, cookie: str, delay: float, until: float, seen: Class) -> None:
-    await asyncio.sleep(delay)
-    while perf_counter() < until:
-        begun = perf_counter()
-        for name, more in (("page", {}), ("pieces", {"hx-request": "true"})):
-            asked = perf_counter()
-            try:
-                (await client.get(ASKED[name], headers={"cookie": cookie, **more})).raise_for_status()
-            except httpx.HTTPError as e:
-                seen.errors.append(f"{name}: {e!r}")
-            else:
-                seen.opened[name].append(perf_counter() - asked)
-        await asyncio.sleep(max(0.0, begun + _EVERY_S - perf_counter()))
-
-
-async def _listen(client: httpx.AsyncClient, path: str, cookie: str, opened: asyncio.Semaphore, seen: Class) -> None:
-    """Keep a stream open until this is cancelled."""
-    headers = {"cookie": cookie, "accept": "text/event-stream"}
-    try:
-        async with client.stream("GET", path, headers=headers) as response:
-            response.raise_for_status()
-            opened.release()
-            async for line in response.aiter_lines():
-                seen.printed += line.startswith("data:")
-        seen.errors.append(f"{path}: the stream ended")
-    except httpx.HTTPError as e:
-        seen.errors.append(f"{path}: {e!r}")
-
-
-async def _start_run(client: httpx.AsyncClient, cookie: str) -> str:
-    sent = {"lesson": _KEY, "cell": "strategy", "code": _LOOP}
-    answer = await client.post("/runs", json=sent, headers={"cookie": cookie, "sec-fetch-site": "same-origin"})
-    answer.raise_for_status()
-    return f"/runs/{answer.json()['id']}/stream"
-
-
-async def have_class(server: Server, cookies: list[str], numbers: argparse.Namespace) -> Class:
-    """Readers, streams and runs at once, until the time is over."""
-    seen, opened = Class(), asyncio.Semaphore(0)
-    limits = httpx.Limits(max_connections=None)
-    base = f"http://127.0.0.1:{server.port}"
-    async with httpx.AsyncClient(base_url=base, limits=limits, timeout=httpx.Timeout(60, read=300)) as client:
-        runs = [await _start_run(client, cookie) for cookie in cookies[: numbers.running]]
-        bells = [("/notifications/stream", cookies[n % len(cookies)]) for n in range(numbers.streams - len(runs))]
-        streams = [*zip(runs, cookies, strict=False), *bells]
-        listening = [asyncio.create_task(_listen(client, *stream, opened, seen)) for stream in streams]
-        for _ in streams:
-            await asyncio.wait_for(opened.acquire(), 120)
-        cpu, begun = server.cpu_s(), perf_counter()
-        readers = cookies[: numbers.readers]
-        spread = _EVERY_S / max(1, len(readers))
-        until = begun + numbers.seconds
-        await asyncio.gather(*(_read(client, who, n * spread, until, seen) for n, who in enumerate(readers)))
-        took = perf_counter() - begun
-        print(f"CPU of web, runner and sessions: {(server.cpu_s() - cpu) / took:.2f} cores for {took:.0f} s")
-        for task in listening:
-            task.cancel()
-        await asyncio.gather(*listening, return_exceptions=True)
-    return seen
-
-
-async def _members(url: str, number: int) -> list[str]:
-    db = Database(url)
-    await growth_data.fill(db, STEPS[1], _KEY)
-    cookies = [await sign_in(db, f"member-{n}@example.org") for n in range(number)]
-    await db.close()
-    return cookies
-
-
-def hold_class(numbers: argparse.Namespace) -> None:
-    """Serve a site with a runner, have the class, and print what it saw."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = numbers.database or f"sqlite+aiosqlite:///{folder / 'lockstep.db'}"
-        cookies = asyncio.run(_members(url, max(numbers.readers, numbers.running)))
-        (folder / "lessons").symlink_to(_LESSONS)
-        chosen = environment_of(folder, runner=True) | {
-            "LOCKSTEP_DATABASE_URL": url,
-            "LOCKSTEP_MAX_SESSIONS": str(numbers.running + 2),
-        }
-        command = (*LOCKSTEP, "serve", "--workers", str(numbers.workers))
-        server = stack.enter_context(serving(folder, *command, probe=PAGE, **chosen))
-        seen = uvloop.run(have_class(server, cookies, numbers))
-        memory = sum(
-            each.memory_full_info().pss for each in psutil.Process(server.process.pid).children(recursive=True)
-        )
-        memory += server.process.memory_full_info().pss
-    for name, took in seen.opened.items():
-        ordered = sorted(took)
-        p50, p95 = (1000 * ordered[int(len(ordered) * share)] for share in (0.5, 0.95))
-        print(f"{name}: {len(took)} answers, median {p50:.0f} ms, 95th percentile {p95:.0f} ms")
-    print(f"errors: {len(seen.errors)} {seen.errors[:3]}; {seen.printed} lines of streams; {memory / 2**20:.0f} MiB")
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {json.dumps(vars(numbers), default=str)}")
-
-
 def main() -> None:
     """Parse the arguments and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    kinds = parser.add_subparsers(dest="kind", required=True)
-    growing, group = kinds.add_parser("growth"), kinds.add_parser("class")
-    growing.add_argument("--steps", type=int, default=len(STEPS), choices=range(1, len(STEPS) + 1))
-    growing.add_argument("--svg", type=Path, help="draw a plot")
-    for each in (growing, group):
-        each.add_argument("--database", help="URL of an empty database of PostgreSQL; default: SQLite")
-    group.add_argument("--workers", type=int, default=1)
-    for name, default in (("readers", 200), ("streams", 1_000), ("running", 30), ("seconds", 30)):
-        group.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--steps", type=int, default=len(STEPS), choices=range(1, len(STEPS) + 1))
+    parser.add_argument("--svg", type=Path, help="draw a plot")
+    parser.add_argument("--database", help="URL of an empty database of PostgreSQL; default: SQLite")
     chosen = parser.parse_args()
-    if chosen.kind == "class":
-        hold_class(chosen)
-    else:
-        growth(chosen.steps, chosen.database, chosen.svg)
+    growth(chosen.steps, chosen.database, chosen.svg)
 
 
 if __name__ == "__main__":

@@ -269,11 +269,10 @@ async def sign_in(db: Database, email: str, role: Role = Role.learner) -> str:
     return f"{SESSION_COOKIE}={token}; {ACCOUNT_COOKIE}={learner_marker(account.learner_id)}"
 
 
-def environment_of(folder: Path, *, runner: bool = False) -> dict[str, str]:
-    """Settings that keep everything in this folder. Without ``runner``, none is started."""
+def environment_of(folder: Path) -> dict[str, str]:
+    """Settings that keep everything in this folder. No runner is started."""
     chosen: dict[str, Path | str] = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "LOG_FORMAT": "json"}
-    if not runner:
-        chosen["RUNNER_SOCKET"] = folder / "none.sock"
+    chosen["RUNNER_SOCKET"] = folder / "none.sock"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     return clean | {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
 
@@ -285,17 +284,17 @@ def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iter
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([*command, "--port", str(port)], stderr=log, env=environment or os.environ)
     try:
-        _wait_for(f"http://127.0.0.1:{port}{probe}", server)
+        _wait_for(f"http://127.0.0.1:{port}{probe}", server, folder / "log")
         yield Server(port, psutil.Process(server.pid))
     finally:
         server.terminate()
         server.wait(30)
 
 
-def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    """Wait until the server answers: importing TensorFlow can take minutes on a busy machine."""
+def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server answers: that can take minutes on a busy machine."""
     for _ in range(_MOST_TRIES):
-        assert server.poll() is None, "the server has ended; see its log"
+        assert server.poll() is None, log.read_text()[-2000:]
         try:
             httpx.get(url, timeout=300).raise_for_status()
         except httpx.NetworkError:
