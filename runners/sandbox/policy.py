@@ -275,6 +275,7 @@ def _environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], 
         ("MPLBACKEND", "module://matplotlib_inline.backend_inline"),
         ("MPLCONFIGDIR", "/tmp/.matplotlib"),  # noqa: S108
         ("IPYTHONDIR", "/tmp/.ipython"),  # noqa: S108
+        ("PLOTLY_RENDERER", "plotly_mimetype"),  # data that the page draws, not a script
         ("LOCKSTEP_DATASETS", DATASETS),
     )
 

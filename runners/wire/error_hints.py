@@ -297,8 +297,8 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
         "{package} is not installed, and there is no network to install it from. The cell has to do without it.",
         Sign(
             "ModuleNotFoundError",
-            r"No module named '(?P<package>datasets|horovod|jax|optax|sklearn|tensorflow_addons|tensorflow_datasets"
-            r"|tensorflow_hub|tensorflow_models|tensorflow_probability|tensorflow_text|torch|torchvision|transformers)\b",
+            r"No module named '(?P<package>datasets|horovod|jax|optax|sklearn|tensorflow_addons|tensorflow_hub"
+            r"|tensorflow_models|tensorflow_probability|tensorflow_text|torch|torchvision|transformers)\b",
         ),
     ),
     # tf.function.

@@ -169,18 +169,22 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
         "runners.guest.judging.submission",
         "runners.guest.tf_patches.gpu",
         "runners.guest.tf_patches.keras_datasets",
+        "runners.guest.tf_patches.notebook_libraries",
+        "runners.guest.tf_patches.tfds_datasets",
     ):
         importlib.import_module(name)
     import tensorflow as tf
 
     from runners.guest.runtime import kernel_app
-    from runners.guest.tf_patches import eager_ops, keras_datasets, placement_log
+    from runners.guest.tf_patches import eager_ops, keras_datasets, notebook_libraries, placement_log, tfds_datasets
 
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
     patches = verify()
     eager_ops.subject.apply()
     placement_log.subject.apply()
     keras_datasets.install(Path(DATASETS))
+    tfds_datasets.install(Path(DATASETS))
+    notebook_libraries.subject.apply()
     kernel_app.build_kernel_app(ask_for_devices=not hardware)
     if keras == 2:
         from runners.guest.tf_patches import keras2

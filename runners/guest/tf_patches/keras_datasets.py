@@ -47,7 +47,7 @@ subject = Subject(
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """The source of data sets."""
 
     cache: Cache
@@ -60,7 +60,7 @@ def install(cache_dir: Path, catalog: Catalog | None = None) -> None:
     Call it once in a process that has imported TensorFlow and will fork: it runs no op, starts no thread, and reads no
     file but the catalog.
     """
-    source = _Source(Cache(cache_dir), catalog or read_catalog())
+    source = Source(Cache(cache_dir), catalog or read_catalog())
     subject.apply(source)
     keras_get_file.install(keras_get_file.FileIndex(source.cache, source.catalog))
 
@@ -78,7 +78,7 @@ def load(cache: Cache, data_set: DataSet) -> tuple[Arrays, bool]:
     return arrays, real
 
 
-def _load_data(source: _Source, original: LoadData, *args: Any, **kwargs: Any) -> tuple[Pair, Pair]:
+def _load_data(source: Source, original: LoadData, *args: Any, **kwargs: Any) -> tuple[Pair, Pair]:
     """Accept the arguments of Keras's own function; the path of its cache has no effect."""
     home = sys.modules[original.__module__]
     mode = inspect.signature(original).bind(*args, **kwargs).arguments.get("label_mode", "fine")

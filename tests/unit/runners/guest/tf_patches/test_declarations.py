@@ -20,7 +20,8 @@ VERIFY = """
 import importlib, json, sys
 sys.modules["debugpy"] = None
 import tensorflow as tf
-importlib.import_module("{package}")
+for name in ("{package}", "altair", "tensorflow_datasets", "tqdm.notebook"):
+    importlib.import_module(name)
 _ = tf.keras.optimizers, tf.keras.mixed_precision
 from runners.guest.tf_patches.registry import verify
 print(json.dumps(verify()))
