@@ -260,6 +260,11 @@ has_chromium = has_program("chromium", "chromium-browser", "google-chrome")
 NEEDS = (
     Need(has_program("bwrap"), "bubblewrap", "learners' code runs without its outer sandbox"),
     Need(lambda: has_library("libseccomp.so.2"), "libseccomp2", "system calls of learners' code are not filtered"),
+    Need(
+        lambda: has_file("/usr/share/fonts", "**/DroidSansFallback*") or has_file("/usr/share/fonts", "**/*CJK*"),
+        "fonts-droid-fallback",
+        "Korean and Chinese text in learners' plots is shown as boxes",
+    ),
     Need(has_chromium, "chromium", "browser tests cannot run", True),
     Need(
         has_program("chromium-headless-shell"),  # a page takes a fifth of the CPU time that a full Chromium takes

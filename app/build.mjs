@@ -47,6 +47,13 @@ const scripts = {
   splitting: true,
   chunkNames: "chunks/[name]-[hash]",
 };
+/** Scripts of documents in a sandbox, which draw a learner's plot; modules would need an origin. */
+const plots = {
+  ...common,
+  entryPoints: ["plotly", "vega"].map((name) => join(here, `runs/frontend/plots/${name}.ts`)),
+  format: "iife",
+  legalComments: "none",
+};
 const theme = { ...common, entryPoints: [join(here, "web/frontend/theme.ts")], outdir: dist, format: "iife" };
 
 /** Subsets Inter to the weights, characters and features that the pages use: 22 of its 48 KB. */
@@ -106,7 +113,8 @@ async function build() {
   const [fresh, old] = [`${dist}-${process.pid}`, `${dist}-old-${process.pid}`];
   const quiet = { outdir: fresh, logLevel: "warning" };
   await mkdir(fresh, { recursive: true });
-  await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet })));
+  const built = [scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet }));
+  await Promise.all([...built, esbuild.build({ ...plots, ...quiet, outdir: join(fresh, "plots") })]);
   await cp(join(here, "web/frontend/logo.svg"), join(fresh, "logo.svg"));
   await rename(dist, old).catch(() => undefined);
   await rename(fresh, dist);

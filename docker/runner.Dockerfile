@@ -29,6 +29,8 @@ RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils 
  && /venv/bin/python -c "import h5py, ipykernel.ipkernel, matplotlib.pyplot, numpy, pandas, tensorflow, tf_keras"
 
 FROM python:3.11-slim-bookworm
+# Korean and Chinese in learners' plots.
+RUN apt-get update -q && apt-get install -q -y --no-install-recommends fonts-droid-fallback && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \
  && install -d -o lockstep -g lockstep -m 700 /run/lockstep /var/lib/lockstep /var/lib/lockstep/datasets
 WORKDIR /lockstep

@@ -13,6 +13,7 @@ from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
 from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessions_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
+from app.runs.display_routes import router as display_router
 from app.runs.draft_routes import router as draft_router
 from app.runs.error_hints import router as hint_router
 from app.runs.judgements import RUN_HOOKS
@@ -69,7 +70,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="runs",
-    routers=(router, session_router, draft_router, hint_router),
+    routers=(router, display_router, session_router, draft_router, hint_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
     exporters={"runs": export_runs, "code_drafts": export_code_drafts},

@@ -1,12 +1,10 @@
-"""Runs over HTTP: JSON, a live stream, and HTML output as separate documents."""
+"""Runs over HTTP: JSON and a live stream."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query
-from markupsafe import Markup
-from starlette.requests import Request
+from fastapi import APIRouter, Depends, Header, Query
 from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
@@ -14,21 +12,19 @@ from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.lessons.dependencies import CatalogDep
 from app.runs import event_log
 from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep, VisitorAddress, find_lesson
-from app.runs.errors import CellNotFound, DisplayNotFound, OutputDeleted
+from app.runs.errors import CellNotFound
 from app.runs.machines import cell_machines, choose_machine
 from app.runs.queue_position import look_up_position
-from app.runs.service import count_runs_ahead, display_html, get_run, latest_runs
+from app.runs.service import count_runs_ahead, get_run, latest_runs
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
 from app.web.access import Access
 from app.web.client_network import ClientAddress
-from app.web.rendering import render_page
-from app.web.security_headers import NO_STORE, UNTRUSTED_DOCUMENT_POLICY
+from app.web.security_headers import NO_STORE
 from app.web.sse import event_stream
 
 _MAX_EVENTS = 5000
 _MAX_SEQ = 2**31 - 1
 AfterSeq = Annotated[int, Query(ge=0, le=_MAX_SEQ)]
-SeqParam = Annotated[int, Path(ge=1, le=_MAX_SEQ)]
 LessonKeyQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 """The database rejects text with a NUL."""
 
@@ -112,18 +108,3 @@ async def stop_run(run_id: str, learner: OptionalLearnerId, dispatcher: RunDispa
         ahead = await count_runs_ahead(session, run)
     await dispatcher.stop(run)
     return run_out(run, await look_up_position(dispatcher.runner, run, ahead))
-
-
-@router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(
-    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, dispatcher: RunDispatcherDep
-) -> Response:
-    async with dispatcher.db.session() as session:
-        run = await get_run(session, learner, run_id)
-        html = await display_html(session, run.id, seq)
-    if html is None:
-        raise DisplayNotFound if run.pruned_at is None else OutputDeleted
-    document = render_page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - the CSP gives it no rights
-    document.headers["content-security-policy"] = UNTRUSTED_DOCUMENT_POLICY
-    document.headers.update(NO_STORE)
-    return document

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -163,12 +164,11 @@ async def count_runs_ahead(session: AsyncSession, run: Run) -> int:
     return (await session.scalar(earlier)) or 0
 
 
-async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | None:
-    """The HTML of a display event; None if the event is of another kind or has no HTML."""
+async def display_data(session: AsyncSession, run_id: str, seq: int) -> dict[str, Any]:
+    """What a display event holds, by media type; nothing if the event is of another kind."""
     stored = await session.get(RunEvent, (run_id, seq))
     event = EVENT_ADAPTER.validate_json(stored.payload) if stored is not None and stored.kind == "display" else None
-    html = event.data.get("text/html") if isinstance(event, DisplayEvent) else None
-    return html if isinstance(html, str) else None
+    return event.data if isinstance(event, DisplayEvent) else {}
 
 
 async def _count_unfinished(session: AsyncSession, learner: str) -> int:

@@ -23,6 +23,8 @@ DOCS = Path(__file__).parent / "docs"
 _CACHE_FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "public, no-cache"
 _HASHED_NAME = re.compile(r"[-.][A-Z0-9]{8}\.(js|css|woff2|svg|png)(\.map)?$")
+_FOR_SANDBOXES = "dist/plots/"
+"""Scripts of documents in a sandbox, which have no origin: to a browser, they are another site."""
 _COMPRESSIBLE = ("text/", "application/javascript", "application/json", "image/svg+xml")
 
 mimetypes.add_type("text/javascript", ".js")
@@ -105,6 +107,7 @@ def _file_response(file: _File, path: str, scope: Scope) -> Response:
         "cache-control": _CACHE_FOREVER if keep else _REVALIDATE,
         "etag": f'"{file.version}"',
         "vary": "accept-encoding",
+        **({"cross-origin-resource-policy": "cross-origin"} if path.startswith(_FOR_SANDBOXES) else {}),
     }
     given = Headers(scope=scope)
     if file.version in given.get("if-none-match", ""):

@@ -11,6 +11,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self' data:",
+        "media-src data:",
         "font-src 'self'",
         "connect-src 'self'",
         "frame-src 'self'",
@@ -24,6 +25,12 @@ UNTRUSTED_DOCUMENT_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'"
 )
 """The policy of documents made of a learner's output: no scripts, no origin, no network."""
+
+PLOT_DOCUMENT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+"""The policy of documents in which this site's own script draws a learner's plot: no origin, no network."""
 
 NO_STORE = {"cache-control": "no-store"}
 """For an answer that is about one learner or one moment: no browser and no proxy keeps it."""

@@ -24,10 +24,15 @@ MIME_TYPES = frozenset(
         "image/webp",
         "image/svg+xml",
         "application/json",
+        "application/vnd.plotly.v1+json",
+        "application/vnd.vegalite.v5+json",
+        "application/vnd.vegalite.v6+json",
         PICTURE,
     }
 )
 """What a display may consist of. Scripts and widgets can never be added."""
+_ALTAIR = re.compile(r"(application/vnd\.vegalite\.v[56])\.json")
+"""How Altair writes the type of a plot."""
 _MOST_TYPES, _LONGEST_TYPE = 5, 60
 _MOST_FRAMES = 60
 _LONGEST_NAME = 200
@@ -119,6 +124,7 @@ def _display(content: Mapping[str, Any], kind: str) -> Fields | None:
         return None
     if is_report(data):
         return parse_report(data)
+    data = {_ALTAIR.sub(r"\1+json", mime) if isinstance(mime, str) else mime: value for mime, value in data.items()}
     kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in MIME_TYPES}
     kept = {mime: value for mime, value in kept.items() if value is not None}
     if not kept:

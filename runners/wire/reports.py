@@ -49,6 +49,10 @@ NOTICES: dict[str, str] = {
         "NCCL needs real GPUs. Instead, the simulated GPUs pass their gradients around a ring. The "
         "sums are the same, only computed another way."
     ),
+    "keras-2-chosen": (
+        "This session uses Keras 3, and TF_USE_LEGACY_KERAS cannot change that, because TensorFlow is imported "
+        "already. To run this code with Keras 2, choose Keras 2 for this cell."
+    ),
     "member-ended": "{task} has ended ({why}).",
     "mirrored-among-workers": (
         "In a process with a MultiWorkerMirroredStrategy, TensorFlow gives a MirroredStrategy the "
@@ -66,6 +70,13 @@ NOTICES: dict[str, str] = {
     "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",
     "waiting-for-done": "{task} is waiting for {other} at {address}, which has finished this cell.",
     "waiting-for-late": "{task} is waiting for {other} at {address}, which has not reached this point.",
+    "tensorboard-empty": (
+        "There are no scalars in {folder} yet. Train with a tf.keras.callbacks.TensorBoard, then run this cell again."
+    ),
+    "tensorboard-scalars": (
+        "TensorBoard is a server, and a page cannot reach one in the sandbox. These are the scalars in {folder}; run "
+        "this cell again to see later ones."
+    ),
     "tpu-compiled-again": (
         "{function} has now been compiled {count} times: for {new} after {old}. Each compilation takes "
         "a TPU seconds to minutes. Keep shapes the same, and pass changing numbers as tensors."

@@ -188,7 +188,7 @@ async def test_another_visitors_run_is_not_found(
 
     async with browser_client(app) as nobody:
         for other in (stranger, nobody):
-            for path in ("", "/events", "/stream", "/displays/1"):
+            for path in ("", "/events", "/stream", "/displays/1", "/displays/1/text", "/displays/1/plot"):
                 assert (await other.get(f"/runs/{run['id']}{path}")).status_code == 404
             assert (await other.post(f"/runs/{run['id']}/stop")).status_code == 404
     assert not (await supervisor.run(run["id"])).stopped
@@ -239,6 +239,38 @@ async def test_html_output_is_a_document_without_rights(
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'self'" in policy
     for nothing in (2, 3, 99):
+        assert (await client.get(f"/runs/{run['id']}/displays/{nothing}")).status_code == 404
+
+
+async def test_a_plot_is_a_document_with_our_script_and_neither_origin_nor_network(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    run = await press_run(client)
+    scripted = await supervisor.run(run["id"])
+    plotly, vega = "application/vnd.plotly.v1+json", "application/vnd.vegalite.v6+json"
+    evil = "</script><script>alert(1)</script><!--<script>"
+    await supervisor.emit(scripted, kind="display", data={plotly: {"data": [{"name": evil}]}, "text/plain": "x"})
+    await supervisor.emit(scripted, kind="display", data={vega: {"title": evil}})
+    await supervisor.emit(scripted, kind="display", data={plotly: "no figure", vega: ["no plot"]})
+    await supervisor.emit(scripted, kind="display", data={"text/markdown": "# Hi\n\n<script>$x$</script>"})
+    await supervisor.emit(scripted, kind="display", data={"text/latex": "$x^2$"})
+    await supervisor.finish(scripted)
+    await _until_finished(client, run)
+
+    for number, library in ((1, "plotly"), (2, "vega")):
+        document = await client.get(f"/runs/{run['id']}/displays/{number}/plot")
+        policy = document.headers["content-security-policy"].split("; ")
+        assert policy[:3] == ["sandbox allow-scripts", "default-src 'none'", "script-src 'self'"]
+        assert not any("connect-src" in rule or "allow-same-origin" in rule for rule in policy)
+        assert document.headers["cache-control"] == "no-store"
+        assert document.text.count("<script") == 2
+        assert f"/static/dist/plots/{library}.js" in document.text
+        assert r"\u003c/script\u003e\u003cscript\u003ealert(1)" in document.text
+    marked = await client.get(f"/runs/{run['id']}/displays/4/text")
+    assert marked.text.startswith('<p class="heading">Hi</p>\n<p>&lt;script&gt;<math>')
+    assert marked.headers["content-security-policy"].startswith("sandbox;")
+    assert "<msup>" in (await client.get(f"/runs/{run['id']}/displays/5/text")).text
+    for nothing in ("1/text", "3/plot", "4/plot", "5", "99/text", "99/plot"):
         assert (await client.get(f"/runs/{run['id']}/displays/{nothing}")).status_code == 404
 
 

@@ -41,6 +41,13 @@ export async function eventsAfter(run: Run, after: number): Promise<{ events: Ru
   return (await json(`${run.urls.events}?after=${after}`)) as { events: RunEvent[]; finished: boolean };
 }
 
+/** The HTML of a display of Markdown or LaTeX, which the server has sanitized. */
+export async function displayText(url: string): Promise<string> {
+  const response = await send(url);
+  if (!response.ok) throw await responseError(response);
+  return response.text();
+}
+
 /** What the usual mistakes are, by the code of their notice, in the page's language. */
 export async function errorHints(): Promise<Record<string, string>> {
   return (await json(`/${language()}/error-hints`)) as Record<string, string>;

@@ -1,17 +1,27 @@
 /**
  * Rich output: the best representation of a display that is safe to show.
  *
- * Nothing that a learner's code writes becomes part of this page. Pictures are `<img>` elements with data URLs, HTML is
- * in a sandboxed frame with its own URL, everything else is text.
+ * No HTML that a learner's code writes becomes part of this page. Pictures are `<img>` elements with data URLs, HTML and
+ * interactive plots are in sandboxed frames with their own URLs, tables of pandas are rebuilt from their text, the server
+ * converts Markdown and LaTeX, and everything else is text.
  */
 
 import { make } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
+import { displayText } from "./api";
+import { knownHtml } from "./display-html";
 import type { DisplayItem } from "./transcript";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** The type of pictures from Lockstep's helpers, which this page draws itself (see `pictures.ts`). */
 const DRAWN = "application/vnd.lockstep.picture+json";
+const PLOTS = [
+  "application/vnd.plotly.v1+json",
+  "application/vnd.vegalite.v5+json",
+  "application/vnd.vegalite.v6+json",
+];
+/** The height of a plot before it says its own, and the limits of what it may say. */
+const [PLOT_PX, LEAST_PLOT_PX, MOST_PLOT_PX] = [420, 60, 1000];
 const LONGEST_TEXT = 200_000;
 /** The height of a table row and of the margins around the table, in the style of `runs/display.html`. */
 const ROW_PX = 32;
@@ -21,6 +31,7 @@ const FRAME_MARGIN_PX = 24;
 export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
   const { data } = item.event;
   const text = asString(data["text/plain"]);
+  const url = `/runs/${run}/displays/${item.seq}`;
   if (data[DRAWN] !== undefined) return drawn(data[DRAWN], block("display.text", text));
   for (const type of PICTURES) {
     const content = asString(data[type]);
@@ -28,14 +39,40 @@ export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLE
   }
   const svg = asString(data["image/svg+xml"]);
   if (svg) return picture("image/svg+xml", base64(svg), text, cell);
+  if (PLOTS.some((type) => data[type] !== undefined)) return plot(`${url}/plot`, cell);
   const html = asString(data["text/html"]);
-  if (html) return frame(html, `/runs/${run}/displays/${item.seq}`, cell);
-  const latex = asString(data["text/latex"]);
-  if (latex) return block("display.text", latex.replace(/^\$+|\$+$/g, "").trim());
+  if (html) return knownHtml(html, say("output.html", { cell })) ?? frame(html, url, cell);
+  const marked = asString(data["text/markdown"]) || asString(data["text/latex"]);
+  if (marked) return converted(block("display.text", marked), `${url}/text`);
   if (data["application/json"] !== undefined) {
     return block("display.json", JSON.stringify(data["application/json"], null, 2));
   }
-  return block("display.text", asString(data["text/markdown"]) || text || JSON.stringify(data));
+  return block("display.text", text || JSON.stringify(data));
+}
+
+/** Shows Markdown or LaTeX as it was written until the server has converted it, and for good if it cannot. */
+function converted(written: HTMLElement, url: string): HTMLElement {
+  const place = make("div.display.rich-text.prose", {}, written);
+  void displayText(url).then(
+    (html) => place.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes),
+    () => undefined,
+  );
+  return place;
+}
+
+/** A plot in a frame of its own origin, without a network; the script in it is this site's. */
+function plot(src: string, cell: string): HTMLElement {
+  const title = say("output.plot", { cell });
+  const element = make<HTMLIFrameElement>("iframe", { sandbox: "allow-scripts", title, src, height: PLOT_PX });
+  const resize = ({ source, data }: MessageEvent): void => {
+    if (!element.isConnected && element.dataset["seen"]) window.removeEventListener("message", resize);
+    if (source !== element.contentWindow || source === null) return;
+    element.dataset["seen"] = "";
+    const px = Number((data as { plotHeight?: unknown } | null)?.plotHeight);
+    if (px > 0) element.height = String(Math.ceil(Math.min(MOST_PLOT_PX, Math.max(LEAST_PLOT_PX, px))));
+  };
+  window.addEventListener("message", resize);
+  return make("div.display.html.plot", {}, element);
 }
 
 /** Shows the text until the script that draws is loaded, and for good if the picture cannot be drawn. */

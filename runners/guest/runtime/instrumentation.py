@@ -8,6 +8,7 @@ from typing import Any
 from runners.guest.api import display, public_api
 from runners.guest.cluster import training_step
 from runners.guest.reporting.metric_reporter import metric_reporter
+from runners.guest.runtime import keras_choice
 from runners.guest.tf_patches import keras_training
 from runners.wire.topology import Topology
 
@@ -25,6 +26,7 @@ def watch_cells(events: Any) -> None:
     """
     keras_training.subject.apply()
     events.register("pre_run_cell", lambda _info: begin_run())
+    events.register("pre_run_cell", lambda info: keras_choice.offer_keras_2(info.raw_cell or ""))
     events.register("post_run_cell", lambda _result: end_run())
 
 

@@ -44,7 +44,7 @@ from runners.guest.api import cluster_failures
 from runners.guest.cluster import portpicker, task_context, training_step
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import lanes, notices, publisher
-from runners.guest.runtime import device_setup, instrumentation, interrupts, pip_answers, plain_output
+from runners.guest.runtime import device_setup, instrumentation, interrupts, pip_answers, plain_output, plot_fonts
 from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
@@ -294,6 +294,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     application.init_extensions()
     application.init_code()
     shell.run_line_magic("matplotlib", "inline")
+    plot_fonts.use_east_asian_font()
     shell.register_magic_function(lambda line: print(pip_answers.answer_pip(line)), "line", "pip")
     shorten_long_tracebacks(shell.InteractiveTB)
     graph_errors.leave_out_frames(paths_below_cell())

@@ -1,13 +1,15 @@
 """Lets libraries for notebooks write what a page shows: progress bars as text, and plots as data instead of scripts.
 
 ``tqdm.notebook``, and ``tqdm.auto`` in a kernel, draw with widgets, which need a browser that talks back to the kernel.
-Altair writes a script that loads its library from the internet. Nothing here imports these libraries.
+Altair writes a script that loads its library from the internet, and ``%tensorboard`` starts a server. Nothing here
+imports these libraries.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from runners.guest.runtime import tensorboard_page
 from runners.guest.tf_patches.registry import Subject
 
 _TESTS = "tests/functional/runner/test_notebook_libraries.py::"
@@ -61,3 +63,15 @@ def _trange(_original: Any) -> Any:
 def _renderers(original: Any) -> Any:
     original.enable("mimetype")
     return original
+
+
+@subject.patch(
+    "tensorboard.notebook:start",
+    relies_on=("(args_string)",),
+    used_by=("tensorboard.notebook:_start_magic",),
+    since="TensorBoard 2.21",
+    because="a page cannot reach a server in a sandbox",
+    test=f"{_TESTS}test_tensorboard_shows_the_scalars_of_a_training_as_plots",
+)
+def _start(_original: Any, args_string: str) -> None:
+    tensorboard_page.show_scalars(args_string)

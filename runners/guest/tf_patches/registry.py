@@ -42,7 +42,7 @@ one Keras or one kind of machine, or those in which ``lockstep.replay`` waits fo
 State = Literal["found", "moved", "not loaded"]
 Replacement = TypeVar("Replacement", bound=Callable[..., Any])
 
-_IMPORTED_LATER = ("keras", "tf_keras", "altair", "tensorflow_datasets", "tqdm")
+_IMPORTED_LATER = ("keras", "tf_keras", "altair", "tensorboard", "tensorflow_datasets", "tqdm")
 """Packages that a process may import later or never."""
 
 

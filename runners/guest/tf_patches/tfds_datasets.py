@@ -1,8 +1,8 @@
 """``tensorflow_datasets`` in the sandbox: the catalog's data sets without a network, and a clear error for all others.
 
 TensorFlow Datasets downloads, writes record files and reads those. Here, its builders know the splits at once and read
-the arrays that ``keras.datasets`` gives, from memory. Splits, slices, ``as_supervised`` and ``with_info`` remain its own
-code. Nothing here imports it: that takes a second, which only those who use it should wait for.
+the arrays that ``keras.datasets`` gives, from memory. Splits, slices and ``as_supervised`` remain its own code; nothing
+here imports it, because that takes a second.
 """
 
 from __future__ import annotations

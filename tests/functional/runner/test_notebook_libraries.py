@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from runners.wire.protocol import Outcome
+import pytest
+
+from runners.wire.protocol import NoticeEvent, Outcome
 from tests.factories.real_supervisor import SessionClient
 
 BARS = """
@@ -53,3 +55,65 @@ async def test_widgets_are_shown_as_what_they_are(learner: SessionClient) -> Non
     assert told.outcome == Outcome.ok, told.text
     (widget,) = told.displays
     assert widget.data == {"text/plain": "IntSlider(value=7, description='Workers')"}
+
+
+BOARD = """
+%load_ext tensorboard
+%tensorboard --logdir logs
+import tensorflow as tf
+for name in ("a", "b"):
+    with tf.summary.create_file_writer(f"logs/{name}").as_default():
+        for step in range(3):
+            tf.summary.scalar("loss", 1 / (step + 1), step=step)
+%tensorboard --logdir=logs --port 6006
+"""
+
+
+async def test_tensorboard_shows_the_scalars_of_a_training_as_plots(learner: SessionClient) -> None:
+    told = await learner.run(BOARD)
+
+    assert told.outcome == Outcome.ok, told.text
+    notices = [event.code for event in told.events if isinstance(event, NoticeEvent)]
+    assert notices == ["tensorboard-empty", "tensorboard-scalars"]
+    (plot,) = told.displays
+    figure = plot.data["application/vnd.plotly.v1+json"]
+    assert [(line["name"], line["x"]) for line in figure["data"]] == [("a", [0, 1, 2]), ("b", [0, 1, 2])]
+    assert figure["data"][0]["y"] == pytest.approx([1, 1 / 2, 1 / 3])
+    assert plot.data["text/plain"] == "loss: a: 0.3333 at step 2, b: 0.3333 at step 2"
+
+
+FONTS = """
+import warnings
+warnings.simplefilter("error")
+import matplotlib.pyplot as plt
+plt.rcdefaults()
+plt.title("손실 损失 loss − 1")
+plt.plot([1, 2])
+plt.show()
+"""
+
+
+async def test_korean_and_chinese_have_glyphs_in_plots(learner: SessionClient) -> None:
+    told = await learner.run(FONTS)
+
+    assert told.outcome == Outcome.ok, told.text
+    assert "Glyph" not in told.text
+    assert len(told.displays) == 1
+
+
+CHOICE = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+print(tf.keras.__version__[0])
+import subprocess, sys
+which = "import tensorflow as tf; print(tf.keras.layers.Dense.__module__.split('.')[0])"
+print(subprocess.run([sys.executable, "-c", which], capture_output=True, text=True).stdout)
+"""
+
+
+async def test_code_that_chooses_keras_2_is_told_how_and_its_programs_get_it(learner: SessionClient) -> None:
+    told = await learner.run(CHOICE)
+
+    assert told.stdout.split() == ["3", "tf_keras"]
+    assert [event.code for event in told.events if isinstance(event, NoticeEvent)] == ["keras-2-chosen"]

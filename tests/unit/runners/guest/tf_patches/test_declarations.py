@@ -20,7 +20,7 @@ VERIFY = """
 import importlib, json, sys
 sys.modules["debugpy"] = None
 import tensorflow as tf
-for name in ("{package}", "altair", "tensorflow_datasets", "tqdm.notebook"):
+for name in ("{package}", "altair", "tensorboard.notebook", "tensorflow_datasets", "tqdm.notebook"):
     importlib.import_module(name)
 _ = tf.keras.optimizers, tf.keras.mixed_precision
 from runners.guest.tf_patches.registry import verify

@@ -1,0 +1,58 @@
+"""Rich output on the page: Markdown, formulas, tables, audio and interactive plots, and programs that abuse them."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+
+PAGE = "/en/"
+
+EVERYTHING = r"""
+import math, struct
+import altair, pandas
+import plotly.graph_objects as go
+from IPython.display import HTML, Audio, Markdown, Math
+display(Markdown("# Results\n\n**Loss**: $L = \\frac{1}{n}\\sum_i \\ell_i$.\n\n| n | loss |\n|-|-|\n| 1 | 0.5 |"))
+display(Math(r"\int_0^1 x^2\,dx = \frac{1}{3}"))
+display(pandas.DataFrame({"epoch": [1, 2], "loss": [0.52, 0.31], "note": ["<b>high</b>", "low"]}))
+display(Audio([math.sin(n / 9) for n in range(8000)], rate=8000))
+display(HTML("<p>plain</p>"))
+display(go.Figure(go.Scatter(y=[3.0, 1.0, 2.0], name="loss"), layout_title_text="Loss"))
+frame = pandas.DataFrame({"step": [1, 2, 3], "loss": [3.0, 1.5, 1.0]})
+altair.Chart(frame, title="Altair").mark_line().encode(x="step:Q", y="loss:Q")
+"""
+
+
+async def opened(hall: VisitorFactory, code: str) -> CellPageObject:
+    page = await (await hall.admit()).open(PAGE)
+    cell = CellPageObject(page, "strategy")
+    await cell.write(code)
+    await cell.run()
+    return cell
+
+
+async def test_text_tables_and_audio_are_the_pages_own_and_plots_have_frames(hall: VisitorFactory) -> None:
+    cell = await opened(hall, EVERYTHING)
+
+    await cell.finished()
+
+    text = cell.root.locator(".rich-text").first
+    await expect(text.locator(".heading")).to_have_text("Results")
+    await expect(text.locator("p math")).to_have_count(1)
+    await expect(text.locator("td")).to_have_text(["1", "0.5"])
+    await expect(cell.root.locator(".rich-text math mfrac").last).to_be_visible()
+    table = cell.root.locator(".data-frame")
+    await expect(table.get_by_role("columnheader")).to_have_text(["epoch", "loss", "note"])
+    await expect(table.get_by_role("row").nth(1).locator("th, td")).to_have_text(["0", "1", "0.52", "<b>high</b>"])
+    duration = "audio => audio.duration || new Promise(ended => audio.onloadedmetadata = () => ended(audio.duration))"
+    assert await cell.root.locator("audio").evaluate(duration) == 1
+    line, chart = (cell.root.locator(".plot iframe").nth(n) for n in (0, 1))
+    assert await line.get_attribute("sandbox") == "allow-scripts"
+    await expect(line.content_frame.locator(".gtitle")).to_have_text("Loss")
+    await expect(line.content_frame.locator(".scatterlayer .trace")).to_have_count(1)
+    await expect(chart.content_frame.locator(".mark-line path")).to_have_count(1)
+    await expect(chart.content_frame.get_by_text("Altair")).to_be_visible()
+    await expect(chart).not_to_have_attribute("height", "420")  # the plot has said how high it is
+    assert await line.evaluate("frame => { try { return frame.contentDocument } catch { return null } }") is None
