@@ -9,6 +9,7 @@ from typing import Any, Protocol, TextIO
 from app.cli.ansi_filter import RESET, AnsiFilter, strip_cursor_moves
 from app.exports.terminal import render_terminal_text
 from app.lessons.machine_labels import topology_label
+from app.runs.display_text import display_text
 from app.runs.limit_labels import limit_advice, limit_label
 from app.runs.line_prefixes import LaneLineBuffer, prefix_lines
 from app.runs.status_labels import outcome_label
@@ -96,8 +97,8 @@ class TextPrinter:
                 self._sheet(stream).write_lines(self._lines.feed(lane, stream, text))
             case TextEvent(stream=stream, text=text):
                 self._sheet(stream).write(text)
-            case DisplayEvent(lane=lane, data=data) if isinstance(data.get("text/plain"), str):
-                self._whole(lane, self._out, data["text/plain"])
+            case DisplayEvent(lane=lane, data=data) if text := display_text(data):
+                self._whole(lane, self._out, text)
             case ErrorEvent(lane=lane, frames=frames):
                 trace = "\n".join(frame.text.rstrip("\n") for frame in frames)
                 self._whole(lane, self._err, trace if self._err.is_terminal else _ANSI_COLOR.sub("", trace))

@@ -20,6 +20,7 @@ from nbformat.v4 import new_output
 
 from app.exports.metrics_table import metrics_table
 from app.exports.terminal import render_terminal_text
+from app.runs.display_text import PLOTS, display_text
 from app.runs.line_prefixes import LaneLineBuffer, prefix_lines
 from app.runs.status_labels import notice_text, outcome_label
 from runners.wire.protocol import (
@@ -232,7 +233,9 @@ def _finish_stream(output: _Output) -> NotebookNode:
 
 
 def _mime_bundle(data: dict[str, Any]) -> dict[str, Any]:
-    """Only what the notebook format allows: text for any type, structures for JSON types."""
+    """Only what the notebook format allows: text for any type, structures for JSON types. Plots get a short text."""
+    if any(kind in data for kind in PLOTS):
+        data = {**data, "text/plain": display_text(data)}
     return {
         kind: _replace_surrogates(content) if isinstance(content, str) else content
         for kind, content in data.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path
 from markupsafe import Markup
@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
 from app.runs.dispatcher import RunDispatcherDep
+from app.runs.display_text import PLOTS
 from app.runs.errors import DisplayNotFound, OutputDeleted
 from app.runs.rich_text import latex_to_html, markdown_to_html
 from app.runs.service import display_data, get_run
@@ -21,23 +22,22 @@ from app.web.rendering import render_page
 from app.web.security_headers import NO_STORE, PLOT_DOCUMENT_POLICY, UNTRUSTED_DOCUMENT_POLICY
 
 SeqParam = Annotated[int, Path(ge=1, le=2**31 - 1)]
-
-PLOTS = {
-    "application/vnd.plotly.v1+json": "plotly",
-    "application/vnd.vegalite.v5+json": "vega",
-    "application/vnd.vegalite.v6+json": "vega",
-}
-"""The script that draws each type of plot, see ``app/runs/frontend/plots``."""
+ThemeQuery = Literal["light", "dark"]
 
 router = APIRouter(prefix="/runs/{run_id}/displays/{seq}", tags=[Access.learner])
 
 
 @router.get("", name="run_display")
 async def run_display(
-    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, dispatcher: RunDispatcherDep
+    request: Request,
+    run_id: str,
+    seq: SeqParam,
+    learner: OptionalLearnerId,
+    dispatcher: RunDispatcherDep,
+    theme: ThemeQuery = "light",
 ) -> Response:
     html = (await _data(dispatcher, learner, run_id, seq, "text/html"))["text/html"]
-    context = {"html": Markup(html), "own_colors": has_own_colors(html)}  # noqa: S704 - the CSP gives it no rights
+    context = {"theme": theme, "html": Markup(html), "own_colors": has_own_colors(html)}  # noqa: S704 - the CSP gives it no rights
     return _document(render_page(request, "runs/display.html", **context), UNTRUSTED_DOCUMENT_POLICY)
 
 
@@ -53,11 +53,16 @@ async def run_display_text(
 
 @router.get("/plot", name="run_display_plot")
 async def run_display_plot(
-    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, dispatcher: RunDispatcherDep
+    request: Request,
+    run_id: str,
+    seq: SeqParam,
+    learner: OptionalLearnerId,
+    dispatcher: RunDispatcherDep,
+    theme: ThemeQuery = "light",
 ) -> Response:
     data = await _data(dispatcher, learner, run_id, seq, *PLOTS)
     (media_type, plot), *_ = data.items()
-    context = {"library": PLOTS[media_type], "plot": Markup(json_for_script(plot))}  # noqa: S704 - no "<" in it
+    context = {"theme": theme, "library": PLOTS[media_type], "plot": Markup(json_for_script(plot))}  # noqa: S704 - no "<" in it
     return _document(render_page(request, "runs/plot.html", **context), PLOT_DOCUMENT_POLICY)
 
 

@@ -63,11 +63,11 @@ function converted(written: HTMLElement, url: string): HTMLElement {
 /** A plot in a frame of its own origin, without a network; the script in it is this site's. */
 function plot(src: string, cell: string): HTMLElement {
   const title = say("output.plot", { cell });
-  const element = make<HTMLIFrameElement>("iframe", { sandbox: "allow-scripts", title, src, height: PLOT_PX });
+  const element = themedFrame(src, { sandbox: "allow-scripts", title, height: PLOT_PX });
   const resize = ({ source, data }: MessageEvent): void => {
-    if (!element.isConnected && element.dataset["seen"]) window.removeEventListener("message", resize);
+    if (!element.isConnected && element.dataset.seen) window.removeEventListener("message", resize);
     if (source !== element.contentWindow || source === null) return;
-    element.dataset["seen"] = "";
+    element.dataset.seen = "";
     const px = Number((data as { plotHeight?: unknown } | null)?.plotHeight);
     if (px > 0) element.height = String(Math.ceil(Math.min(MOST_PLOT_PX, Math.max(LEAST_PLOT_PX, px))));
   };
@@ -101,13 +101,34 @@ function frame(html: string, url: string, cell: string): HTMLElement {
   const height = rows
     ? Math.min(420, rows * ROW_PX + FRAME_MARGIN_PX)
     : Math.min(420, 90 + Math.floor(html.length / 40));
-  const element = make<HTMLIFrameElement>("iframe", {
-    sandbox: "",
-    title: say("output.html", { cell }),
-    src: url,
-    height,
-  });
+  const element = themedFrame(url, { sandbox: "", title: say("output.html", { cell }), height });
   return make("div.display.html", {}, element);
+}
+
+/** A frame of a document in the page's theme. Browsers do not tell a document of another origin which one that is. */
+function themedFrame(url: string, attributes: Record<string, string | number>): HTMLIFrameElement {
+  if (!watching) watchTheme();
+  return make<HTMLIFrameElement>("iframe", { ...attributes, "data-url": url, src: `${url}?theme=${theme()}` });
+}
+
+let watching = false;
+
+function theme(): string {
+  return (
+    document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")
+  );
+}
+
+function watchTheme(): void {
+  watching = true;
+  const change = (): void => {
+    for (const frame of document.querySelectorAll<HTMLIFrameElement>("iframe[data-url]")) {
+      const src = `${frame.dataset.url}?theme=${theme()}`;
+      if (frame.getAttribute("src") !== src) frame.src = src;
+    }
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", change);
+  new MutationObserver(change).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 }
 
 /** Replaces a live frame with a link; leaves other elements unchanged. */

@@ -218,6 +218,15 @@ function asText(item: Item): string {
       .map((f) => f.text)
       .join("\n")
       .replace(/\x1b\[[0-9;:]*m/g, "");
-  const text = item.event.data["text/plain"];
-  return typeof text === "string" ? text : `[${Object.keys(item.event.data).join(", ")}]`;
+  return displayText(item.event.data);
+}
+
+/** As `app.runs.display_text` for `lockstep run`: the source of Markdown and LaTeX, and no more than a word about a plot. */
+function displayText(data: Record<string, unknown>): string {
+  const plain = typeof data["text/plain"] === "string" ? data["text/plain"] : "";
+  const plot = Object.keys(data).some((type) => /^application\/vnd\.(plotly|vegalite)\./.test(type));
+  if (plot && /^(Figure\(|<VegaLite|$)/.test(plain)) return "(interactive plot)";
+  const source = data["text/markdown"] ?? data["text/latex"];
+  if (plain.startsWith("<IPython.") && typeof source === "string") return source;
+  return plain || `[${Object.keys(data).join(", ")}]`;
 }

@@ -3,8 +3,6 @@
  * tell the page how high they are.
  */
 
-const DARK = matchMedia("(prefers-color-scheme: dark)");
-
 export interface Theme {
   ink: string;
   muted: string;
@@ -13,29 +11,24 @@ export interface Theme {
 }
 
 function theme(): Theme {
-  return DARK.matches
+  return document.documentElement.dataset.theme === "dark"
     ? { ink: "#e9e7e1", muted: "#a4a9b6", line: "#2e323f", paper: "#0f1116" }
     : { ink: "#1a1d26", muted: "#565c69", line: "#dedad0", paper: "#f3f1ea" };
 }
 
-/** Draws the plot now and when the theme changes; a plot that cannot be drawn becomes a sentence. */
+/** Draws the plot; one that cannot be drawn becomes a sentence. */
 export function drawPlot<T>(draw: (plot: T, place: HTMLElement, theme: Theme) => Promise<unknown>): void {
   const place = document.getElementById("plot-place") as HTMLElement;
   const text = document.getElementById("plot")?.textContent ?? "";
   const report = (): void => parent.postMessage({ plotHeight: place.scrollHeight }, "*");
   new ResizeObserver(report).observe(place);
-  const again = (): void => {
-    // Each drawing gets data of its own, because libraries change what they are given.
-    void Promise.resolve()
-      .then(() => draw(JSON.parse(text) as T, place, theme()))
-      .catch((error: unknown) => {
-        const problem = document.createElement("p");
-        problem.className = "problem";
-        problem.textContent = String(error).slice(0, 300);
-        place.replaceChildren(problem);
-      })
-      .then(report); // a frame out of sight has no observers
-  };
-  DARK.addEventListener("change", again);
-  again();
+  void Promise.resolve()
+    .then(() => draw(JSON.parse(text) as T, place, theme()))
+    .catch((error: unknown) => {
+      const problem = document.createElement("p");
+      problem.className = "problem";
+      problem.textContent = String(error).slice(0, 300);
+      place.replaceChildren(problem);
+    })
+    .then(report); // a frame out of sight has no observers
 }

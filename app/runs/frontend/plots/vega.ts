@@ -7,7 +7,7 @@ import { compile, type TopLevelSpec } from "vega-lite";
 import { drawPlot, type Theme } from "./plot-document";
 
 drawPlot<TopLevelSpec>(async (plot, place, theme) => {
-  const { spec } = compile(plot);
+  const { spec } = compile({ background: theme.paper, ...plot });
   const view = new View(parse(spec as Spec, colors(theme), { ast: true }), {
     expr: expressionInterpreter,
     renderer: "svg",
@@ -17,9 +17,8 @@ drawPlot<TopLevelSpec>(async (plot, place, theme) => {
   await view.runAsync();
 });
 
-function colors({ ink, muted, line, paper }: Theme): Config {
+function colors({ ink, muted, line }: Theme): Config {
   return {
-    background: paper,
     title: { color: ink, subtitleColor: muted },
     style: { "guide-label": { fill: muted }, "guide-title": { fill: ink }, "group-title": { fill: ink } },
     axis: { domainColor: muted, tickColor: muted, gridColor: line },
