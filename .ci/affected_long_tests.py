@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("wheel", "lessons", "browser", "hostile", "runner", "matrix", "soak", "fuzz", "load")
+ALL = ("wheel", "lessons", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load")
 """Every part, in the order in which they run: those most likely to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "browser", "load"),
@@ -35,7 +35,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("browser", "hostile", "runner", "matrix", "soak", "fuzz", "load"),
+    "tests/factories/": ("browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"),
     "tests/functional/programs/": ("runner",),
     "tests/functional/runner/": ("runner",),
     "tests/functional/test_reverse_proxies.py": ("soak",),

@@ -55,4 +55,47 @@ async def test_text_tables_and_audio_are_the_pages_own_and_plots_have_frames(hal
     await expect(chart.content_frame.locator(".mark-line path")).to_have_count(1)
     await expect(chart.content_frame.get_by_text("Altair")).to_be_visible()
     await expect(chart).not_to_have_attribute("height", "420")  # the plot has said how high it is
+    await cell.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(line.content_frame.locator("html")).to_have_attribute("data-theme", "dark")
+    await expect(chart.content_frame.locator("html")).to_have_css("background-color", "rgb(15, 17, 22)")
     assert await line.evaluate("frame => { try { return frame.contentDocument } catch { return null } }") is None
+
+
+HOSTILE = r"""
+import pandas
+from IPython.display import HTML, Markdown
+evil = "</script><script>parent.document.title = 'taken'</script><img src=x onerror=\"parent.document.title='taken'\">"
+display(Markdown(f"{evil} [x](javascript:document.title='taken') $\\text{{{evil}}}$"))
+display(HTML(pandas.DataFrame({evil: [evil]}).to_html(escape=False)))
+display(HTML(f"<audio src='https://evil.invalid/x' onerror='top.document.title=1'></audio>"))
+plotly, vega = "application/vnd.plotly.v1+json", "application/vnd.vegalite.v5+json"
+title = {"text": f"{evil}<a href='javascript:parent.document.title=1'>go</a>"}
+display({plotly: {"data": [{"y": [1], "name": evil}], "layout": {"title": title, "height": 10**7}}}, raw=True)
+data = {"url": "https://evil.invalid/data.csv"}
+display({vega: {"data": data, "mark": "point", "encoding": {"x": {"field": "a"}}}}, raw=True)
+values = {"values": [{"a": 1}]}
+transform = [{"calculate": "constructor.constructor('parent.document.title=1')()", "as": "a"}]
+display({vega: {"data": values, "transform": transform, "mark": "point"}}, raw=True)
+display({vega: {"mark": {"type": evil}}}, raw=True)
+"""
+
+
+async def test_what_abuses_them_stays_text_or_stays_in_its_frame(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.extend(("Blocked", "Refused", "Content Security Policy", "violates", "Loading", "WARN"))
+    page = await visitor.open(PAGE)
+    before = await page.title()
+    cell = CellPageObject(page, "strategy")
+    await cell.write(HOSTILE)
+    await cell.run()
+
+    await cell.finished()
+
+    await expect(cell.root.locator(".rich-text")).to_contain_text("<script>parent.document.title")
+    assert await cell.root.locator(".output :is(script, .rich-text img, .data-frame, audio)").count() == 0
+    plots = cell.root.locator(".plot iframe")
+    await expect(plots).to_have_count(4)
+    await expect(plots.first).to_have_attribute("height", "1000")
+    await expect(plots.last.content_frame.locator(".problem")).to_be_visible()
+    assert await page.title() == before
+    assert visitor.elsewhere == []

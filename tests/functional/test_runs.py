@@ -266,6 +266,9 @@ async def test_a_plot_is_a_document_with_our_script_and_neither_origin_nor_netwo
         assert document.text.count("<script") == 2
         assert f"/static/dist/plots/{library}.js" in document.text
         assert r"\u003c/script\u003e\u003cscript\u003ealert(1)" in document.text
+    dark = await client.get(f"/runs/{run['id']}/displays/1/plot?theme=dark")
+    assert 'data-theme="dark"' in dark.text
+    assert (await client.get(f"/runs/{run['id']}/displays/1/plot?theme=%22%3E")).status_code == 422
     marked = await client.get(f"/runs/{run['id']}/displays/4/text")
     assert marked.text.startswith('<p class="heading">Hi</p>\n<p>&lt;script&gt;<math>')
     assert marked.headers["content-security-policy"].startswith("sandbox;")

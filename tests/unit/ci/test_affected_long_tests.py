@@ -40,7 +40,10 @@ parts = loaded()
         ),
         (["runners/guest/api/cluster_failures.py"], list(parts.ALL)),
         (["tests/long/soak/soak_programs.py", "README.md"], ["soak"]),
-        (["tests/factories/sandbox_escapes.py"], ["browser", "hostile", "runner", "matrix", "soak", "fuzz", "load"]),
+        (
+            ["tests/factories/sandbox_escapes.py"],
+            ["browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"],
+        ),
         (["locks/web.txt"], []),
         (["locks/dev.txt"], list(parts.ALL)),
     ],
