@@ -46,8 +46,9 @@ async def run_display_text(
     run_id: str, seq: SeqParam, learner: OptionalLearnerId, dispatcher: RunDispatcherDep
 ) -> Response:
     data = await _data(dispatcher, learner, run_id, seq, "text/markdown", "text/latex")
-    convert = markdown_to_html if "text/markdown" in data else latex_to_html
-    html = await asyncio.to_thread(convert, data.get("text/markdown", data.get("text/latex")))
+    (media_type, source), *_ = data.items()
+    convert = markdown_to_html if media_type == "text/markdown" else latex_to_html
+    html = await asyncio.to_thread(convert, source)
     return _document(HTMLResponse(html), UNTRUSTED_DOCUMENT_POLICY)
 
 

@@ -26,7 +26,7 @@ subject = Subject(
 def _bar(_original: Any) -> Any:
     from tqdm import std
 
-    class TextBar(std.tqdm):  # type: ignore[misc, name-defined]  # tqdm.auto combines it with another subclass
+    class TextBar(std.tqdm):  # type: ignore[misc]  # tqdm.auto combines it with another subclass
         """A bar of text that takes the arguments of one in a notebook."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
