@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runners.guest.runtime import tensorboard_page
+from runners.guest.reporting import tensorboard_page
 from runners.guest.tf_patches.registry import Subject
 
 _TESTS = "tests/functional/runner/test_notebook_libraries.py::"
