@@ -29,6 +29,7 @@ from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
 from app.notifications.views import Describers
 from app.runs.judgements import RunHook
+from app.runs.lesson_lookup import LessonSource
 from app.web.access import access_of
 from app.web.rendering import NavItem
 
@@ -77,6 +78,9 @@ class Feature:
     # --- runs ---
     run_hooks: Callable[[FastAPI], Sequence[RunHook]] = lambda _app: ()
     """Called when events of runs are stored."""
+
+    lesson_sources: Mapping[str, LessonSource] = field(default_factory=dict)
+    """Lessons that are not in the catalog, by the first part of their keys: a word that no course can be called."""
 
     # --- personal data ---
     exporters: Mapping[str, Exporter] = field(default_factory=dict)

@@ -46,6 +46,7 @@ from app.pieces.gate import PiecesGate
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
+from app.runs.lesson_lookup import LESSON_SOURCES
 from app.search.feature import FEATURE as SEARCH
 from app.settings import Settings
 from app.site_switches import SwitchStates
@@ -144,6 +145,7 @@ def _collect(app: FastAPI) -> None:
     pieces = [piece for feature in FEATURES for piece in feature.page_pieces(app)]
     PIECE_COMPOSER.set(app, PieceComposer(pieces, part_cache_bytes(SETTINGS.get(app))))
     RUN_HOOKS.set(app, [hook for feature in FEATURES for hook in feature.run_hooks(app)])
+    LESSON_SOURCES.set(app, {name: find for feature in FEATURES for name, find in feature.lesson_sources.items()})
     DESCRIBERS.set(app, {kind: say for feature in FEATURES for kind, say in feature.describers(app).items()})
 
 

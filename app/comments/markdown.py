@@ -13,13 +13,13 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments.token import STANDARD_TYPES
 
 from app.comments.autolink import autolink_rule
 from app.lessons.highlight import highlight_code
+from app.lessons.limited_table import limited_table
 from app.web.user_text import escape_bidi_controls
 
 RENDERER_VERSION = 4
@@ -27,8 +27,6 @@ RENDERER_VERSION = 4
 
 MAX_MENTIONS = 10
 """People that one comment can mention."""
-MAX_TABLE_CELLS = 1_000
-"""Per table. Missing cells of a row are filled in, so a short text could become a huge page."""
 MAX_HTML_BYTES = 80 * 1024
 """Per comment. Markup makes a text longer: ``1+1+1`` with highlighting is 24 times as long. The longest possible
 comment, shown as plain text, is smaller."""
@@ -165,28 +163,10 @@ def _mention_link(shown: str, handle: str, env: EnvType) -> str:
     return f'<a class="mention" href="/learners/{handle}/comments">{shown}</a>' if handle in env["known"] else shown
 
 
-def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The table rule, but not for tables that are too large."""
-    return (silent or _count_table_cells(state, start, end) <= MAX_TABLE_CELLS) and table(state, start, end, silent)
-
-
-def _count_table_cells(state: StateBlock, start: int, end: int) -> int:
-    """The number of cells of the table that starts here; counting stops above the limit."""
-    if start + 2 > end:
-        return 0
-    bars = state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1])
-    cells = 0
-    for line in range(start, end if bars else start):
-        if state.isEmpty(line) or cells > MAX_TABLE_CELLS:
-            break
-        cells += bars + 1
-    return cells
-
-
 def _build_parser() -> MarkdownIt:
     options = {"html": False, "breaks": True, "typographer": False, "maxNesting": 12}
     parser = MarkdownIt("commonmark", options, renderer_cls=_CommentRenderer)
-    parser.block.ruler.at("table", _limited_table, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.at("table", limited_table, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.after("text", "bare_link", autolink_rule)
     parser.enable(["table", "strikethrough"])
     parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "reference"])

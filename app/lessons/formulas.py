@@ -9,6 +9,8 @@ import re
 
 from math_core import LatexError, LatexToMathML
 
+MAX_FORMULA_LENGTH = 1_000
+"""In characters. The converter recurses on the process's stack: thousands of nested braces would end the process."""
 _CONVERTER = LatexToMathML(fancy_error=False)
 _STYLE = re.compile(r' style="([^"]*)"')
 _POSITION = re.compile(r"^[0-9]+: ")
@@ -34,8 +36,10 @@ def latex_to_mathml(latex: str, *, block: bool) -> str:
     """Return a ``<math>`` element.
 
     Raises:
-        InvalidFormula: the LaTeX is invalid or would need an inline style.
+        InvalidFormula: the LaTeX is invalid or too long, or would need an inline style.
     """
+    if len(latex) > MAX_FORMULA_LENGTH:
+        raise InvalidFormula(f"it has {len(latex):,} characters, and the limit is {MAX_FORMULA_LENGTH:,}; split it")
     try:
         element = _CONVERTER.convert_with_local_state(latex, displaystyle=block)
     except LatexError as e:

@@ -16,6 +16,7 @@ from app.progress.events import CompletedRun, needs_first_run, needs_notices
 from app.progress.service import ProgressService
 from app.runs.judgements import RunHook
 from app.runs.models import Run, RunEvent
+from app.runs.scratch_cells import is_scratch_name
 from runners.wire.protocol import CheckEvent, Event, FinishedEvent, Outcome
 
 _log = structlog.get_logger("awards")
@@ -70,7 +71,7 @@ class RunAwards:
     async def _award(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
         learner_id, lesson, name, code = run.learner_id, run.lesson, run.cell, run.code
         topology, keras = run.topology, run.keras
-        if not self._progress.counts(lesson):
+        if not self._progress.counts(lesson) or is_scratch_name(name):
             return
         cell = self._progress.cell(lesson, name)
         announced = cell is not None and CellTag.raises_exception in cell.tags

@@ -19,13 +19,11 @@ from fastapi import Depends
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app import i18n
 from app.accounts.dependencies import LearnerId, OptionalAccount
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database, now
-from app.lessons.catalog import Catalog, CatalogView
-from app.lessons.dependencies import CatalogDep
+from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
 from app.progress.service import ProgressService
 from app.runs import event_log
@@ -219,21 +217,9 @@ async def _quota_owner(
     return QuotaOwner(learner, account is not None, client_network(address))
 
 
-async def _requested_lesson(catalog: CatalogDep, lesson: str) -> Lesson:
-    return find_lesson(catalog, lesson)
-
-
-def find_lesson(catalog: CatalogView, key: str) -> Lesson:
-    """The lesson ``course/slug`` in the current language. Raises LessonNotFound or CourseNotFound."""
-    course, _, slug = key.partition("/")
-    return catalog.lesson(course, slug, i18n.current_language())
-
-
 DISPATCHER = AppKey[RunDispatcher]("dispatcher")
 RunDispatcherDep = Annotated[RunDispatcher, Depends(DISPATCHER.from_request)]
 VisitorAddress = Annotated[str | None, Depends(_visitor_address)]
 """The IP address of a learner without an account; None for one with an account."""
 RequestedQuotaOwner = Annotated[QuotaOwner, Depends(_quota_owner)]
 """The owner of a new run, whose quotas it counts toward."""
-RequestedLesson = Annotated[Lesson, Depends(_requested_lesson)]
-"""The lesson named by ``?lesson=course/slug``."""

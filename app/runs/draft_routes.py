@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import RequiredAccount
-from app.lessons.dependencies import CatalogDep
 from app.runs.code_drafts import DraftChange, load_drafts, save_draft
-from app.runs.dispatcher import RequestedLesson, RunDispatcherDep, find_lesson
+from app.runs.dispatcher import RunDispatcherDep
 from app.runs.errors import CellNotFound
+from app.runs.lesson_lookup import LessonLookupDep, RequestedLesson
 from app.runs.models import CodeDraft
 from app.runs.quotas import QuotaOwner
 from app.web.access import Access
@@ -57,10 +57,10 @@ async def list_drafts(lesson: RequestedLesson, account: RequiredAccount, dispatc
 
 @router.put("/code-drafts", name="save_draft")
 async def save_code_draft(
-    asked: DraftIn, account: RequiredAccount, catalog: CatalogDep, dispatcher: RunDispatcherDep
+    asked: DraftIn, account: RequiredAccount, lookup: LessonLookupDep, dispatcher: RunDispatcherDep
 ) -> Response:
     """The draft that is then stored: another browser's, if that has changed since this one saw it."""
-    lesson = find_lesson(catalog, asked.lesson)
+    lesson = await lookup.lesson(asked.lesson)
     if lesson.cell(asked.cell) is None:
         raise CellNotFound(cell=asked.cell[:100])
     # As if it were a run: that bounds what a browser can make the database write within an hour.

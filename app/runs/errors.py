@@ -48,6 +48,26 @@ class CellNotFound(NotFound):
     message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
 
 
+class ScratchCellNotFound(NotFound):
+    """The learner has no such cell."""
+
+    message = N_(
+        "This cell of yours no longer exists. You may have deleted it in another window. Copy your code first."
+    )
+
+
+class TooManyScratchCells(InvalidInput):
+    """The page or the learner has the maximum number of scratch cells."""
+
+    message = N_("You cannot have more than {most} cells of your own here. Delete some that you no longer need.")
+
+
+class ScratchCellsTooLarge(RequestTooLarge):
+    """The scratch cells of a page are too large together."""
+
+    message = N_("Your own cells on this page would have more than {most_bytes:,} bytes. Shorten or delete some.")
+
+
 class MachineUnavailable(InvalidInput):
     """The lesson does not offer this machine or this version of Keras."""
 

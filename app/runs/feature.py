@@ -17,9 +17,19 @@ from app.runs.display_routes import router as display_router
 from app.runs.draft_routes import router as draft_router
 from app.runs.error_hints import router as hint_router
 from app.runs.judgements import RUN_HOOKS
-from app.runs.personal_data import RETENTION_RULES, erase_runs, export_code_drafts, export_runs, move_runs
+from app.runs.personal_data import (
+    RETENTION_RULES,
+    erase_runs,
+    erase_scratch_cells,
+    export_code_drafts,
+    export_runs,
+    export_scratch_cells,
+    move_runs,
+    move_scratch_cells,
+)
 from app.runs.quotas import QuotaLimits
 from app.runs.routes import router
+from app.runs.scratch_routes import router as scratch_router
 from app.runs.session_routes import router as session_router
 from app.runs.sweeper import OutputSweeper
 from app.settings import is_public_url
@@ -70,11 +80,11 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="runs",
-    routers=(router, display_router, session_router, draft_router, hint_router),
+    routers=(router, display_router, session_router, draft_router, scratch_router, hint_router),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
-    exporters={"runs": export_runs, "code_drafts": export_code_drafts},
-    erasers=(erase_runs,),
-    mergers=lambda _app: (move_runs,),
+    exporters={"runs": export_runs, "code_drafts": export_code_drafts, "scratch_cells": export_scratch_cells},
+    erasers=(erase_runs, erase_scratch_cells),
+    mergers=lambda _app: (move_runs, move_scratch_cells),
     retention_rules=RETENTION_RULES,
 )

@@ -28,12 +28,16 @@ class Machine:
 
 
 def lesson_machines(lesson: Lesson) -> list[Machine]:
-    """All machines that a lesson's cells can run on, the lesson's default first."""
+    """All machines that a lesson's cells can run on, the lesson's default first.
+
+    A page without cells, as the playground is, offers those of the page to the cells that learners add.
+    """
     own = Machine.of(lesson.topology, lesson.keras)
-    return list(dict.fromkeys([own, *(machine for cell in lesson.cells for machine in cell_machines(cell))]))
+    offering = lesson.cells or (lesson,)
+    return list(dict.fromkeys([own, *(machine for each in offering for machine in cell_machines(each))]))
 
 
-def cell_machines(cell: Cell) -> list[Machine]:
+def cell_machines(cell: Cell | Lesson) -> list[Machine]:
     """All machines that a learner can run a cell on, the default first."""
     own = Machine.of(cell.topology, cell.keras)
     return list(dict.fromkeys([own, *(Machine.of(*pair) for pair in product(cell.topologies, cell.kerases))]))

@@ -1,4 +1,4 @@
-"""The tables of runs, their events, and drafts of the code of cells."""
+"""The tables of runs, their events, drafts of the code of cells, and the cells that learners add."""
 
 from __future__ import annotations
 
@@ -105,4 +105,29 @@ class CodeDraft(Base):
     """The browser's digest of the lesson's code that the draft was made from."""
     version: Mapped[int]
     """Counts the changes from 1. A browser can only replace the version that it has seen."""
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class ScratchCell(Base):
+    """A cell that a learner has added to a page: to a lesson, or to the playground, which has no others."""
+
+    __tablename__ = "scratch_cells"
+    __table_args__ = (CheckConstraint("kind IN ('code', 'text')", name="kind_known"),)
+
+    learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """A visitor's ID or an account's ``learner_id``."""
+    lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
+    """The key of the page: ``course/slug`` for a lesson."""
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(8))
+    title: Mapped[str] = mapped_column(String(100), default="")
+    source: Mapped[str] = mapped_column(Text)
+    """Python or, if it is a text, Markdown."""
+    anchor: Mapped[str] = mapped_column(String(100), default="")
+    """The cell of the lesson that it follows; empty at the start of the page."""
+    position: Mapped[int]
+    """Counts the scratch cells after the same cell of the lesson from 0."""
+    version: Mapped[int]
+    """Counts the changes from 1. A browser can only replace the version that it has seen."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,4 +1,4 @@
-"""A learner's runs and drafts: moved to an account, exported, or deleted."""
+"""A learner's runs, drafts and scratch cells: moved to an account, exported, or deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
 from app.db import advisory_lock, delete_batch, stream_scalars
-from app.runs.models import CodeDraft, Run, RunEvent
+from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
+from app.runs.scratch_cells import MAX_CELLS_PER_PAGE
 
 _FETCH_SIZE = 100
 _PURGE_BATCH_SIZE = 50
@@ -28,6 +29,7 @@ _EXPORTED_NAMES = (
     "duration_ms",
     "code",
 )
+_EXPORTED_SCRATCH_NAMES = ("lesson", "name", "kind", "title", "source", "anchor", "created_at", "updated_at")
 _EXPORTED_COLUMNS = {name: getattr(Run, name) for name in _EXPORTED_NAMES} | {"output_deleted_at": Run.pruned_at}
 
 
@@ -59,6 +61,28 @@ async def export_code_drafts(session: AsyncSession, account: Account) -> AsyncIt
         yield {"lesson": draft.lesson, "cell": draft.cell, "code": draft.code, "updated_at": draft.updated_at}
 
 
+async def move_scratch_cells(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
+    """Move all scratch cells from one learner to another, behind those that are there already."""
+    for learner in sorted((from_learner, to_learner)):
+        await advisory_lock(session, f"scratch cells of {learner}")
+    theirs = update(ScratchCell).where(ScratchCell.learner_id == from_learner)
+    behind = ScratchCell.position + MAX_CELLS_PER_PAGE
+    moved = await session.execute(theirs.values(learner_id=to_learner, position=behind))
+    return {"scratch cells": cast(CursorResult[Any], moved).rowcount}
+
+
+async def export_scratch_cells(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """The cells that the learner has added to lessons and to the playground, page by page, in their order."""
+    mine = select(ScratchCell).where(ScratchCell.learner_id == account.learner_id)
+    order = (ScratchCell.lesson, ScratchCell.anchor, ScratchCell.position, ScratchCell.name)
+    async for cell in stream_scalars(session, mine.order_by(*order)):
+        yield {name: getattr(cell, name) for name in _EXPORTED_SCRATCH_NAMES}
+
+
+async def erase_scratch_cells(session: AsyncSession, account: Account) -> None:
+    await session.execute(delete(ScratchCell).where(ScratchCell.learner_id == account.learner_id))
+
+
 async def erase_runs(session: AsyncSession, account: Account) -> None:
     """Delete all of an account's runs and their output. The follower of one that has not finished ends it."""
     mine = select(Run.id).where(Run.learner_id == account.learner_id)
@@ -76,4 +100,7 @@ async def purge_runs(session: AsyncSession, learner: str, before: datetime, most
     return gone
 
 
-RETENTION_RULES = (RetentionRule(Run.learner_id, Run.created_at, purge_runs),)
+RETENTION_RULES = (
+    RetentionRule(Run.learner_id, Run.created_at, purge_runs),
+    RetentionRule(ScratchCell.learner_id, ScratchCell.updated_at),
+)

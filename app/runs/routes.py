@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
 from app.accounts.disabled_accounts import DisabledAccountsDep
-from app.lessons.dependencies import CatalogDep
 from app.runs import event_log
-from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep, VisitorAddress, find_lesson
-from app.runs.errors import CellNotFound
+from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep, VisitorAddress
+from app.runs.lesson_lookup import LessonLookupDep
 from app.runs.machines import cell_machines, choose_machine
 from app.runs.queue_position import look_up_position
 from app.runs.service import count_runs_ahead, get_run, latest_runs
@@ -39,12 +38,14 @@ router = APIRouter(dependencies=[Depends(_set_no_store)], tags=[Access.learner])
 
 @router.post("/runs", status_code=202, name="create_run")
 async def create_run(
-    asked: RunIn, owner: RequestedQuotaOwner, address: ClientAddress, catalog: CatalogDep, dispatcher: RunDispatcherDep
+    asked: RunIn,
+    owner: RequestedQuotaOwner,
+    address: ClientAddress,
+    lookup: LessonLookupDep,
+    dispatcher: RunDispatcherDep,
 ) -> RunOut:
-    lesson = find_lesson(catalog, asked.lesson)
-    cell = lesson.cell(asked.cell)
-    if cell is None:
-        raise CellNotFound(cell=asked.cell[:100])
+    lesson = await lookup.lesson(asked.lesson)
+    cell = await lookup.cell(lesson, owner.learner, asked.cell)
     machine = choose_machine(cell_machines(cell), asked.topology, asked.keras)
     dispatcher.admit(address, owner.learner)
     return run_out(*await dispatcher.dispatch(owner, lesson, cell, machine, asked.code))

@@ -12,9 +12,10 @@ from starlette.responses import HTMLResponse, Response
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.accounts.disabled_accounts import DisabledAccountsDep
 from app.runs import session_panel
-from app.runs.dispatcher import RequestedLesson, RunDispatcherDep, VisitorAddress
+from app.runs.dispatcher import RunDispatcherDep, VisitorAddress
 from app.runs.errors import AddressLimitReached, InvalidFailureAction, NoNewSessions
 from app.runs.failure_injection import inject_failure
+from app.runs.lesson_lookup import RequestedLesson
 from app.runs.machines import Machine, choose_machine, lesson_machines
 from app.web.access import Access
 from app.web.client_network import ClientAddress
