@@ -43,6 +43,7 @@ from app.observability import RequestLogMiddleware, configure_logging
 from app.pieces.composer import PIECE_COMPOSER, PieceComposer
 from app.pieces.feature import FEATURE as PIECES
 from app.pieces.gate import PiecesGate
+from app.playground.feature import FEATURE as PLAYGROUND
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
@@ -85,6 +86,7 @@ FEATURES = (
     NOTIFICATIONS,
     ACCOUNTS,
     EXERCISES,
+    PLAYGROUND,
     COMMENTS,
     FEEDBACK,
     EXPORTS,

@@ -22,6 +22,7 @@ from nbformat import NotebookNode
 from app.exports.setup_cell import NEEDS_COMMENT
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.python_source import without_magics
+from app.lessons.untrusted_markdown import render_untrusted_markdown
 
 _PAGE_TEMPLATE = """\
 {%- extends 'index.html.j2' -%}
@@ -78,6 +79,8 @@ class _MathMLPageExporter(HTMLExporter):  # type: ignore[misc]
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
         cell = context.get("cell", {})
+        if cell.get("metadata", {}).get("lockstep", {}).get("scratch"):  # a learner's text, which is not trusted
+            return str(render_untrusted_markdown(source))
         renderer = _MathMLRenderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
         return str(MarkdownWithMath(renderer=renderer).render(source))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import nbformat
@@ -19,12 +19,20 @@ from app.i18n import use_language
 from app.lessons.assets import read_asset
 from app.lessons.errors import AssetNotFound
 from app.lessons.model import Cell, CellTag, Lesson
+from app.runs.models import ScratchCell
+from app.runs.scratch_cells import as_cell
 
 NOTEBOOK_FORMAT = (4, 5)
 
 
-def build_notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
-    """Build the notebook. ``page`` is the full URL of the lesson's page; ``runs`` are by cell name.
+def build_notebook(
+    lesson: Lesson,
+    page: str,
+    runs: Mapping[str, CellRun] | None = None,
+    scratch: Mapping[str, Sequence[ScratchCell]] | None = None,
+) -> NotebookNode:
+    """Build the notebook. ``page`` is the full URL of the lesson's page; ``runs`` are by cell name, and ``scratch``
+    are the learner's own cells by the name of the cell that they follow.
 
     Raises:
         OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.
@@ -32,7 +40,7 @@ def build_notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None
     with use_language(lesson.language):
         runs = runs or {}
         setup = setup_code(lesson, (run.code for run in runs.values()))
-        cells = [*_opening_cells(lesson, page, setup), *_body_cells(lesson, page, runs)]
+        cells = [*_opening_cells(lesson, page, setup), *_body_cells(lesson, page, runs, scratch or {})]
     made = new_notebook(cells=cells, metadata=_metadata(lesson, page))
     made.nbformat, made.nbformat_minor = NOTEBOOK_FORMAT
     nbformat.validate(made)
@@ -67,19 +75,41 @@ def _opening_cells(lesson: Lesson, page: str, setup: str) -> Iterable[NotebookNo
     yield new_code_cell(setup, id="lockstep-devices", metadata={"lockstep": {"setup": True}})
 
 
-def _body_cells(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[NotebookNode]:
-    left, size = iter(lesson.cells), 0
+def _body_cells(
+    lesson: Lesson, page: str, runs: Mapping[str, CellRun], scratch: Mapping[str, Sequence[ScratchCell]]
+) -> Iterable[NotebookNode]:
+    size = 0
+    for made in _all_cells(lesson, page, runs, scratch):
+        size += outputs_size(made.get("outputs", ()))
+        if size > MAX_OUTPUT_BYTES:
+            raise OutputsTooLarge
+        yield made
+
+
+def _all_cells(
+    lesson: Lesson, page: str, runs: Mapping[str, CellRun], scratch: Mapping[str, Sequence[ScratchCell]]
+) -> Iterable[NotebookNode]:
+    left = iter(lesson.cells)
+    yield from (_scratch_cell(lesson, own, runs) for own in scratch.get("", ()))
     for number, part in enumerate(plain_markdown_parts(lesson.source, page), 1):
         match part:
             case MarkdownPart():
                 yield _markdown_cell(lesson, part, f"lockstep-text-{number}")
             case CellPlaceholder():
                 cell = next(left)
-                made = _code_cell(lesson, cell, runs.get(cell.name))
-                size += outputs_size(made.outputs)
-                if size > MAX_OUTPUT_BYTES:
-                    raise OutputsTooLarge
-                yield made
+                yield _code_cell(lesson, cell, runs.get(cell.name))
+                yield from (_scratch_cell(lesson, own, runs) for own in scratch.get(cell.name, ()))
+
+
+def _scratch_cell(lesson: Lesson, own: ScratchCell, runs: Mapping[str, CellRun]) -> NotebookNode:
+    """A cell that the learner has added. Its code is what is on the page; the output is there if that was what ran."""
+    if own.kind == "text":
+        return new_markdown_cell(own.source, id=own.name, metadata={"lockstep": {"scratch": True}})
+    run = runs.get(own.name)
+    made = _code_cell(lesson, as_cell(own, lesson), run if run is not None and run.code == own.source else None)
+    made.id = own.name
+    made.metadata.lockstep.scratch = True
+    return made
 
 
 def _markdown_cell(lesson: Lesson, text: MarkdownPart, cell_id: str) -> NotebookNode:

@@ -130,8 +130,7 @@ class Cell:
     @property
     def group(self) -> str:
         """The same for all cells with the same default and choices: they share the learner's choice."""
-        topologies, kerases = " ".join(self.topologies), " ".join(map(str, self.kerases))
-        return f"{self.topology} of {topologies}, {self.keras} of {kerases}"
+        return _choice_group(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +252,11 @@ class Lesson:
     """The number of lessons in the course."""
 
     @property
+    def group(self) -> str:
+        """As in Cell; the group of cells that set no machine."""
+        return _choice_group(self)
+
+    @property
     def key(self) -> str:
         """``course/slug``: identifies the lesson outside its own page."""
         return f"{self.course}/{self.slug}"
@@ -281,6 +285,11 @@ class Lesson:
     @property
     def predictions(self) -> tuple[Prediction, ...]:
         return tuple(block for block in self.blocks if isinstance(block, Prediction))
+
+
+def _choice_group(offers: Cell | Lesson) -> str:
+    topologies, kerases = " ".join(offers.topologies), " ".join(map(str, offers.kerases))
+    return f"{offers.topology} of {topologies}, {offers.keras} of {kerases}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,33 +37,31 @@ _LOWEST_HEADING = 6
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 _HEADINGS = {f"h{level}" for level in range(2, _LOWEST_HEADING + 1)}
-_MATH_TAGS = set(
-    [
-        "math",
-        "mfrac",
-        "mi",
-        "mn",
-        "mo",
-        "mover",
-        "mpadded",
-        "mphantom",
-        "mroot",
-        "mrow",
-        "mspace",
-        "msqrt",
-        "mstyle",
-        "msub",
-        "msubsup",
-        "msup",
-        "mtable",
-        "mtd",
-        "mtext",
-        "mtr",
-        "munder",
-        "munderover",
-        "menclose",
-    ]
-)
+_MATH_TAGS = {
+    "math",
+    "menclose",
+    "mfrac",
+    "mi",
+    "mn",
+    "mo",
+    "mover",
+    "mpadded",
+    "mphantom",
+    "mroot",
+    "mrow",
+    "mspace",
+    "msqrt",
+    "mstyle",
+    "msub",
+    "msubsup",
+    "msup",
+    "mtable",
+    "mtd",
+    "mtext",
+    "mtr",
+    "munder",
+    "munderover",
+}
 _MATH_ATTRIBUTES = {
     "accent",
     "columnalign",
@@ -90,7 +88,7 @@ _MATH_ATTRIBUTES = {
     "width",
 }
 _CLEANER = nh3.Cleaner(
-    tags=set(["a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"])
+    tags={"a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"}
     | _TABLE_TAGS
     | _HEADINGS
     | _MATH_TAGS,

@@ -24,8 +24,8 @@ from app.runs.models import ScratchCell
 from app.runs.service import check_code
 from app.web.user_text import TextEmpty, clean_text
 
-MAX_CELLS_PER_PAGE = 100
-MAX_CELLS_PER_LEARNER = 500
+MAX_CELLS_PER_PAGE = 200
+MAX_CELLS_PER_LEARNER = 1_000
 MAX_PAGE_BYTES = 500_000
 """All scratch cells of a page together. A page with more would be slow to open."""
 MAX_TITLE_LENGTH = 100

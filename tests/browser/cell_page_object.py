@@ -22,6 +22,7 @@ class CellPageObject:
 
     def __init__(self, page: Page, name: str) -> None:
         self.page = page
+        self.name = name
         self.root = page.locator(f"#cell-{name}")
         self.editor = self.root.locator(".cm-content")
         self.rows = self.root.locator(".output .row")

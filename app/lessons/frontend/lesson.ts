@@ -6,51 +6,103 @@ import { setUpPredictions } from "../../exercises/frontend/prediction";
 import { send } from "../../runs/frontend/api";
 import { Cell } from "../../runs/frontend/cell";
 import { Drafts } from "../../runs/frontend/drafts";
-import { setUpPickers } from "../../runs/frontend/machine-picker";
+import { MachinePickers } from "../../runs/frontend/machine-picker";
 import { LiveKernels } from "../../runs/frontend/provenance";
 import { retryUntilAnswered } from "../../runs/frontend/retry";
 import { RunAll } from "../../runs/frontend/run-all";
 import { RunManager } from "../../runs/frontend/run-manager";
+import type { ScratchPage } from "../../runs/frontend/scratch-cells";
 import { SessionPanel } from "../../runs/frontend/session-panel";
 import { language } from "../../web/frontend/strings";
 
 export function setUpCells(): void {
   const roots = [...document.querySelectorAll<HTMLElement>("section.cell[data-cell]")];
-  const lesson = roots[0]?.dataset.lesson;
+  const scratch = document.querySelector<HTMLElement>("[data-scratch]");
+  const lesson = scratch?.dataset.scratch ?? roots[0]?.dataset.lesson;
   if (!lesson) return;
   const runs = new RunManager();
   const drafts = new Drafts(lesson, availableStorage(), currentAccount);
   const kernels = new LiveKernels();
-  const cells = roots.map((root) => new Cell(root, runs, drafts, kernels));
-  cells.forEach((cell, i) => {
-    cell.before = cells.slice(0, i);
-    const next = cells[i + 1];
-    if (next) cell.onward = () => next.edit();
-  });
-  for (const cell of cells) {
+  const own = roots.map((root) => new Cell(root, runs, drafts, kernels));
+  const cells = new CellList([...own]);
+  for (const cell of own) {
     const exercise = cell.root.querySelector<HTMLElement>(".exercise");
     if (exercise) new Exercise(exercise, cell);
   }
-  setUpPredictions(cells);
+  setUpPredictions(own);
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
-  if (button) new RunAll(button, cells);
-  const panel = new SessionPanel(cells);
-  setUpPickers(roots, lesson, availableStorage(), (root) => {
-    const cell = cells.find((each) => each.root === root);
+  const runAll = button && new RunAll(button, cells.all);
+  const panel = new SessionPanel(cells.all);
+  const pickers = new MachinePickers(lesson, availableStorage(), (root, machine) => {
+    const cell = cells.all.find((each) => each.root === root);
     cell?.moved();
-    for (const each of cells) each.compare(each === cell);
-    if (cell) panel.show(cell.machine);
+    for (const each of cells.all) each.compare(each === cell);
+    panel.show(machine);
   });
+  for (const root of roots) pickers.add(root);
+  const bar = document.querySelector<HTMLElement>(".page-machine");
+  if (bar) {
+    pickers.add(bar);
+    panel.show({ topology: bar.dataset.topology ?? "", keras: Number(bar.dataset.keras) });
+  }
   runs.onChange(() => panel.follow(runs.running()));
   followSession(lesson, panel);
   hearOfKernels(lesson, kernels, () => {
-    for (const cell of cells) cell.compare();
+    for (const cell of cells.all) cell.compare();
   });
   window.addEventListener("pagehide", () => {
-    for (const cell of cells) cell.keep();
+    for (const cell of cells.all) cell.keep();
   });
-  shareDrafts(lesson, cells, drafts);
-  void retryUntilAnswered(() => runs.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
+  shareDrafts(lesson, own, drafts);
+  const page: ScratchPage = {
+    lesson,
+    drafts,
+    add: (root, store) => {
+      const cell = new Cell(root, runs, store, kernels);
+      pickers.add(root);
+      runAll?.add(cell);
+      cells.add(cell);
+      return cell;
+    },
+    remove: (cell) => cells.remove(cell),
+    moved: () => cells.arrange(),
+  };
+  const complete = scratch ? addScratchCells(page) : Promise.resolve();
+  void complete.then(() =>
+    retryUntilAnswered(() => runs.restore(lesson, (name) => cells.all.find((cell) => cell.name === name))),
+  );
+}
+
+async function addScratchCells(page: ScratchPage): Promise<void> {
+  const { ScratchCells } = await import("../../runs/frontend/scratch-cells");
+  await new ScratchCells(page).load();
+}
+
+/** The cells of a page in its order, in which the learner can add and move some. */
+class CellList {
+  constructor(readonly all: Cell[]) {
+    this.arrange();
+  }
+
+  add(cell: Cell): void {
+    this.all.push(cell);
+    this.arrange();
+  }
+
+  remove(cell: Cell): void {
+    this.all.splice(this.all.indexOf(cell), 1);
+    this.arrange();
+  }
+
+  arrange(): void {
+    const before = Node.DOCUMENT_POSITION_PRECEDING;
+    this.all.sort((one, other) => (one.root.compareDocumentPosition(other.root) & before ? 1 : -1));
+    this.all.forEach((cell, i) => {
+      cell.before = this.all.slice(0, i);
+      const next = this.all[i + 1];
+      cell.onward = () => next?.edit();
+    });
+  }
 }
 
 /** Shares drafts with the other browsers of the account, once the page knows that there is one. */

@@ -92,6 +92,57 @@ export async function shareDraft(change: DraftChange, last: boolean): Promise<Sh
   return (await response.json()) as SharedDraft;
 }
 
+/** A cell that the learner has added, as it is stored. */
+export interface StoredScratchCell {
+  source: string;
+  title: string;
+  version: number;
+  updated_at: string;
+  /** Of a text: its HTML. */
+  html: string;
+}
+
+export interface NewScratchCell {
+  after: string;
+  kind: string;
+  source?: string;
+  title?: string;
+  /** The name of a deleted cell that comes back. */
+  name?: string;
+}
+
+/** The cells that the learner has added to a page, as HTML. */
+export async function scratchCells(lesson: string): Promise<string> {
+  return await html(scratchUrl(lesson));
+}
+
+export async function addScratchCell(lesson: string, cell: NewScratchCell): Promise<string> {
+  return await html(scratchUrl(lesson), { method: "POST", body: JSON.stringify(cell) });
+}
+
+/** Sends a change to the version `seen_version`. Returns the cell that is then stored. */
+export async function changeScratchCell(
+  lesson: string,
+  name: string,
+  change: { source?: string; title?: string; seen_version: number },
+  last = false,
+): Promise<StoredScratchCell> {
+  const init = { method: "PUT", body: JSON.stringify(change), keepalive: last };
+  return (await json(scratchUrl(lesson, `/${name}`), init)) as StoredScratchCell;
+}
+
+export async function moveScratchCell(lesson: string, name: string, after: string): Promise<void> {
+  await json(scratchUrl(lesson, `/${name}/move`), { method: "POST", body: JSON.stringify({ after }) });
+}
+
+export async function deleteScratchCell(lesson: string, name: string): Promise<void> {
+  await json(scratchUrl(lesson, `/${name}`), { method: "DELETE" });
+}
+
+function scratchUrl(lesson: string, rest = ""): string {
+  return `/${language()}/scratch-cells${rest}?lesson=${encodeURIComponent(lesson)}`;
+}
+
 /** A request with our headers. Throws NetworkError if there is no response. */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -110,6 +161,12 @@ export async function responseError(response: Response): Promise<ResponseError> 
   const body = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
   const message = body?.error?.message ?? say("error.status", { status: response.status });
   return new ResponseError(response.status, body?.error?.code ?? "", message);
+}
+
+async function html(url: string, init: RequestInit = {}): Promise<string> {
+  const response = await send(url, init);
+  if (!response.ok) throw await responseError(response);
+  return response.status === 204 ? "" : await response.text();
 }
 
 async function json(url: string, init: RequestInit = {}): Promise<unknown> {

@@ -8,7 +8,7 @@ import { announce } from "../../web/frontend/announce";
 import { make, need } from "../../web/frontend/element";
 import { say, sayCount } from "../../web/frontend/strings";
 import { NetworkError, ResponseError, stop, submit, warmUp } from "./api";
-import type { Drafts } from "./drafts";
+import type { Found } from "./drafts";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
 import { PlainCode } from "./plain-code";
@@ -22,10 +22,18 @@ import { Visualizations } from "./visualizations";
 /** Shorter waits are not shown. */
 const PATIENCE_MS = 350;
 
+/** Where a cell's code is stored. */
+export interface CodeStore {
+  /** The code to show instead of the original, if there is any. */
+  find(cell: string, original: string): Found | null;
+  keep(cell: string, original: string, code: string): void;
+}
+
 export class Cell implements RunListener {
   readonly name: string;
-  readonly title: string;
-  readonly original: string;
+  title: string;
+  /** The lesson's code; for a cell that the learner has added, the code as the server has it. */
+  original: string;
   /** Whether the lesson expects this cell to end with an error, as a starter may. */
   readonly mayFail: boolean;
   /** Called on Shift+Enter, to go to the next cell. */
@@ -77,7 +85,7 @@ export class Cell implements RunListener {
   constructor(
     readonly root: HTMLElement,
     private readonly runs: RunManager,
-    private readonly drafts: Drafts,
+    private readonly drafts: CodeStore,
     private readonly kernels: LiveKernels,
   ) {
     this.name = root.dataset.cell ?? "";
@@ -215,6 +223,12 @@ export class Cell implements RunListener {
     this.undoable = null;
     this.setCode(code, false);
     need(this.root, ".outdated").hidden = !outdated || code === this.original;
+  }
+
+  /** Notes that the server has this code of a cell that the learner has added. */
+  stored(code: string): void {
+    this.original = code;
+    this.markEdited();
   }
 
   /** Restores the code that produced the output; the reset button brings the learner's text back. */
@@ -453,6 +467,7 @@ export class Cell implements RunListener {
     this.root.toggleAttribute("data-edited", edited);
     const button = need<HTMLButtonElement>(this.root, "[data-action=reset]");
     button.disabled = !edited && this.undoable === null;
+    this.root.toggleAttribute("data-undoable", this.undoable !== null);
     need(button, ".label").textContent = this.undoable === null ? say("cell.reset") : this.undoWord;
     if (!edited) need(this.root, ".outdated").hidden = true;
   }

@@ -133,29 +133,36 @@ function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> 
   return within.querySelectorAll(`[data-pick=${what}]`);
 }
 
-/** Sets up the pickers of a page's cells. `changed` gets the cells for which the learner has chosen a machine. */
-export function setUpPickers(
-  roots: HTMLElement[],
-  lesson: string,
-  storage: StorageArea | null,
-  changed: (root: HTMLElement) => void,
-): void {
-  const choices = new MachineChoices(lesson, storage);
-  const pickers: Picker[] = [];
-  const chosen = ({ group, root }: Picker, machine: Machine): void => {
-    choices.keep(group, machine);
-    const all = pickers.filter((picker) => picker.group === group);
+/** The pickers of a page. `changed` gets the cell for which the learner has chosen a machine. */
+export class MachinePickers {
+  private readonly choices: MachineChoices;
+  private readonly pickers: Picker[] = [];
+
+  constructor(
+    lesson: string,
+    storage: StorageArea | null,
+    private readonly changed: (root: HTMLElement, machine: Machine) => void,
+  ) {
+    this.choices = new MachineChoices(lesson, storage);
+  }
+
+  /** Sets up the picker of a cell, if it has one, with the machine that was chosen before. */
+  add(root: HTMLElement): void {
+    const templates = [...document.querySelectorAll<HTMLTemplateElement>("template[data-choices]")];
+    const template = templates.find(({ dataset }) => dataset.choices === root.dataset.group);
+    if (!template) return;
+    const picker = new Picker(root, template.content, (chosen, machine) => this.choose(chosen, machine));
+    this.pickers.push(picker);
+    const [topologies, kerases] = [picker.offered("topology"), picker.offered("keras").map(Number)];
+    const kept = this.choices.find(picker.group, topologies, kerases);
+    if (kept) picker.show(kept);
+  }
+
+  private choose({ group, root }: Picker, machine: Machine): void {
+    this.choices.keep(group, machine);
+    const all = this.pickers.filter((picker) => picker.group === group);
     for (const picker of all) picker.show(machine);
     announce(say("machine.chosen", { machine: all[0]?.words() ?? "" }));
-    changed(root);
-  };
-  const templates = [...document.querySelectorAll<HTMLTemplateElement>("template[data-choices]")];
-  for (const root of roots) {
-    const template = templates.find(({ dataset }) => dataset.choices === root.dataset.group);
-    if (!template) continue;
-    const picker = new Picker(root, template.content, chosen);
-    pickers.push(picker);
-    const kept = choices.find(picker.group, picker.offered("topology"), picker.offered("keras").map(Number));
-    if (kept) picker.show(kept);
+    this.changed(root, machine);
   }
 }

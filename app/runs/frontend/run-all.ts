@@ -15,13 +15,16 @@ export class RunAll {
     this.label = button.querySelector(".label");
     button.addEventListener("click", () => {
       if (this.going) this.halt();
-      else void this.start(this.cells);
+      else void this.start([...this.cells]);
     });
-    for (const cell of cells) {
-      cell.againFromFirst = () => {
-        if (!this.going) void this.start([...cell.above, cell]);
-      };
-    }
+    for (const cell of cells) this.add(cell);
+  }
+
+  /** Lets a cell run those above it first. */
+  add(cell: Cell): void {
+    cell.againFromFirst = () => {
+      if (!this.going) void this.start([...cell.above, cell]);
+    };
   }
 
   private async start(cells: Cell[]): Promise<void> {

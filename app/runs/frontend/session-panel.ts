@@ -70,7 +70,9 @@ export class SessionPanel {
     const { ctx } = event.detail;
     const url = new URL(ctx.request.action, document.baseURI);
     if (!ctx.sourceElement.closest("#session") || url.searchParams.has("topology")) return;
-    const { topology, keras } = this.shown ?? (this.cells[0] as Cell).machine;
+    const machine = this.shown ?? this.cells[0]?.machine;
+    if (!machine) return;
+    const { topology, keras } = machine;
     url.searchParams.set("topology", topology);
     url.searchParams.set("keras", String(keras));
     if (this.shown) url.searchParams.set("exactly", "true");

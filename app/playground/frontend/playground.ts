@@ -1,0 +1,86 @@
+/** The page of the playground, a chunk of its own: opens files, and completes the form that shares a copy. */
+
+import { NetworkError, ResponseError, responseError, send } from "../../runs/frontend/api";
+import { announce } from "../../web/frontend/announce";
+import { need } from "../../web/frontend/element";
+import { say } from "../../web/frontend/strings";
+
+/** Larger files are not read: with its outputs, a notebook may be much larger than what is sent. */
+const MAX_FILE_BYTES = 20_000_000;
+/** As in app/web/body_limit.py, less what surrounds the text. */
+const MAX_SENT_BYTES = 900_000;
+
+class FileTooLarge extends Error {}
+
+export function setUpPlayground(): void {
+  const field = document.querySelector<HTMLInputElement>("[data-open]");
+  field?.addEventListener("change", () => void open(field));
+  // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
+  document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
+  document.addEventListener("htmx:after:swap", showLink);
+}
+
+async function open(field: HTMLInputElement): Promise<void> {
+  const [file] = field.files ?? [];
+  if (!file) return;
+  const trouble = need(document, "#open-trouble");
+  trouble.textContent = "";
+  try {
+    const text = await readFile(file);
+    const body = JSON.stringify({ name: file.name, text });
+    const response = await send(field.dataset.open ?? "", { method: "POST", body });
+    if (!response.ok) throw await responseError(response);
+    location.reload(); // shows the new cells
+  } catch (error) {
+    trouble.textContent = words(error);
+    field.value = ""; // so that the same file can be chosen again
+  }
+}
+
+function words(error: unknown): string {
+  if (error instanceof FileTooLarge) return say("playground.tooLarge");
+  if (error instanceof ResponseError || error instanceof NetworkError) return error.message;
+  if (error instanceof DOMException) return say("playground.unreadable");
+  throw error;
+}
+
+/** The text of a file; of a notebook, without its outputs, which the server would drop anyway. */
+async function readFile(file: File): Promise<string> {
+  if (file.size > MAX_FILE_BYTES) throw new FileTooLarge();
+  const text = withoutOutputs(await file.text());
+  if (new Blob([text]).size > MAX_SENT_BYTES) throw new FileTooLarge();
+  return text;
+}
+
+/** The notebook without outputs and attachments; anything else as it is. Pure. */
+export function withoutOutputs(text: string): string {
+  try {
+    const found = JSON.parse(text) as { cells?: unknown };
+    if (!Array.isArray(found.cells)) return text;
+    const cells = found.cells.map((cell: Record<string, unknown>) => ({
+      ...cell,
+      ...("outputs" in cell ? { outputs: [] } : {}),
+      ...("attachments" in cell ? { attachments: {} } : {}),
+    }));
+    return JSON.stringify({ ...found, cells });
+  } catch {
+    return text;
+  }
+}
+
+function completeForm(form: HTMLFormElement): void {
+  const machine = document.querySelector<HTMLElement>(".page-machine");
+  if (!machine || !form.matches(".share-form")) return;
+  for (const name of ["topology", "keras"] as const)
+    need<HTMLInputElement>(form, `[name=${name}]`).value = machine.dataset[name] ?? "";
+}
+
+/** Selects the new link, so that it can be copied at once. */
+function showLink(): void {
+  const link = document.querySelector<HTMLInputElement>("[data-select]");
+  if (!link || link.dataset.seen !== undefined) return;
+  link.dataset.seen = "";
+  link.focus();
+  link.select();
+  announce(say("playground.shared"));
+}

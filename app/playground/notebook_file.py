@@ -1,0 +1,88 @@
+"""Reads a notebook or a script that a learner opens: its code and its text, and nothing else. Pure.
+
+Outputs, attachments and metadata are dropped before anything else looks at them. Imported when the first file is
+opened, because jupytext takes half a second.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jupytext
+import nbformat
+
+from app.playground.errors import ForeignNotebook, InvalidNotebook, NothingToOpen
+from app.runs.scratch_cells import MAX_TITLE_LENGTH, NewCell
+
+_VERSION = 4
+
+
+def read_notebook_file(name: str, text: str) -> list[NewCell]:
+    """The cells of a file with this name.
+
+    Raises:
+        InvalidNotebook, ForeignNotebook, NothingToOpen: there is nothing in it that could be shown here.
+    """
+    made = _read_script(text) if name.lower().endswith(".py") else _read_notebook(text)
+    cells = [cell for cell in map(_as_new_cell, made.cells) if cell is not None]
+    if not cells:
+        raise NothingToOpen
+    return cells
+
+
+def _read_script(text: str) -> nbformat.NotebookNode:
+    """Cells begin with ``# %%``; a script without that is one cell."""
+    return jupytext.reads(text, fmt="py:percent")
+
+
+def _read_notebook(text: str) -> nbformat.NotebookNode:
+    try:
+        found = json.loads(text)
+        spec = found.get("metadata", {}).get("kernelspec", {})
+        language = spec.get("language", "python")
+        bare = json.dumps(_without_outputs(found))
+        made = nbformat.reads(bare, as_version=_VERSION)
+        for cell in made.cells:
+            _check_cell(cell)
+    except Exception as e:  # nbformat trusts its files: others fail wherever they differ from what it expects
+        raise InvalidNotebook from e
+    if not str(language).lower().startswith(("python", "ipython")):
+        raise ForeignNotebook(language=str(language)[:40])
+    return made
+
+
+def _without_outputs(found: dict[str, Any]) -> dict[str, Any]:
+    """The same notebook with only the kind and the source of each cell. Old notebooks have worksheets of cells."""
+    parts = {"nbformat": int(found["nbformat"]), "nbformat_minor": int(found.get("nbformat_minor", 0)), "metadata": {}}
+    if parts["nbformat"] >= _VERSION:
+        return parts | {"cells": [_bare_cell(cell, "source") for cell in found["cells"]]}
+    sheets = [{"cells": [_bare_cell(cell, "input") for cell in sheet["cells"]]} for sheet in found["worksheets"]]
+    return parts | {"worksheets": sheets}
+
+
+def _bare_cell(cell: dict[str, Any], source: str) -> dict[str, Any]:
+    """A cell of code or text with empty outputs. ``source`` is the name of the field for code in this version."""
+    kind = cell["cell_type"]
+    words = cell.get("source", cell.get("input", ""))
+    if kind != "code":
+        level = {"level": int(cell.get("level", 1))} if kind == "heading" else {}
+        return {"cell_type": kind, "metadata": {}, "source": words} | level
+    return {"cell_type": "code", "metadata": {}, source: words, "outputs": [], "language": "python"} | (
+        {"execution_count": None} if source == "source" else {"prompt_number": None}
+    )
+
+
+def _check_cell(cell: nbformat.NotebookNode) -> None:
+    if not isinstance(cell.source, str):
+        raise TypeError("the source of a cell is not text")
+
+
+def _as_new_cell(cell: nbformat.NotebookNode) -> NewCell | None:
+    source = cell.source.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    if not source.strip() or cell.cell_type not in ("code", "markdown"):
+        return None
+    if cell.cell_type == "markdown":
+        return NewCell("text", source)
+    title = cell.metadata.get("title", "")
+    return NewCell("code", source, title if isinstance(title, str) and len(title) <= MAX_TITLE_LENGTH else "")

@@ -1,0 +1,284 @@
+/**
+ * The cells that a learner adds to a page, a chunk of its own: adds, names, moves and deletes them, and puts those that
+ * are stored in their places. The server renders them; their code is stored by `scratch-store.ts`.
+ *
+ * Each cell is followed by a row of buttons that adds another one: `data-after` has the name of the cell above, and is
+ * empty at the start of a page. A cell of the learner's own is in a `.scratch`, together with that row.
+ */
+
+import { announce } from "../../web/frontend/announce";
+import { make, need } from "../../web/frontend/element";
+import { say } from "../../web/frontend/strings";
+import { addScratchCell, deleteScratchCell, moveScratchCell, type NewScratchCell, scratchCells } from "./api";
+import type { Cell, CodeStore } from "./cell";
+import type { Drafts } from "./drafts";
+import { retryUntilAnswered } from "./retry";
+import { failure, ScratchStore } from "./scratch-store";
+
+/** The page, as this module needs it. */
+export interface ScratchPage {
+  lesson: string;
+  drafts: Drafts;
+  add(root: HTMLElement, store: CodeStore): Cell;
+  remove(cell: Cell): void;
+  /** Called when cells have changed their places. */
+  moved(): void;
+}
+
+interface Entry {
+  box: HTMLElement;
+  name: string;
+  store: ScratchStore;
+  /** Null for a text. */
+  cell: Cell | null;
+}
+
+export class ScratchCells {
+  private readonly entries = new Map<HTMLElement, Entry>();
+
+  constructor(private readonly page: ScratchPage) {
+    document.addEventListener("click", ({ target }) => this.clicked(target as Element));
+    document.addEventListener("change", ({ target }) => this.changed(target as Element));
+    document.addEventListener("submit", (event) => this.submitted(event));
+    const flush = (): void => {
+      for (const { store } of this.entries.values()) store.flush();
+    };
+    window.addEventListener("pagehide", flush);
+    document.addEventListener("visibilitychange", () => document.hidden && flush());
+  }
+
+  /** Shows the cells that are stored. */
+  async load(): Promise<void> {
+    const html = await retryUntilAnswered(() => scratchCells(this.page.lesson));
+    for (const box of boxesIn(html ?? "")) {
+      const row = this.row(box.dataset.below ?? "") ?? [...rows()].findLast((each) => !each.closest(".scratch"));
+      if (row) lastBehind(row).after(box);
+      this.adopt(box);
+    }
+    this.mark();
+  }
+
+  private adopt(box: HTMLElement): Entry {
+    const name = box.dataset.scratchName ?? "";
+    const root = box.querySelector<HTMLElement>("section.cell");
+    const store = new ScratchStore(this.page.lesson, name, Number(box.dataset.version), this.page.drafts, box);
+    const cell = root && this.page.add(root, store);
+    store.attach(cell);
+    const entry = { box, name, store, cell };
+    this.entries.set(box, entry);
+    return entry;
+  }
+
+  private clicked(target: Element): void {
+    const button = target.closest<HTMLElement>("[data-action]");
+    const action = button?.dataset.action;
+    const entry = this.entryOf(target);
+    if (action === "add-code" || action === "add-text") {
+      const row = target.closest<HTMLElement>("[data-after]");
+      if (row) void this.add(row, action === "add-code" ? "code" : "text");
+    } else if (action === "move-up" || action === "move-down") {
+      if (entry && button && button.getAttribute("aria-disabled") !== "true") void this.move(entry, action, button);
+    } else if (action === "delete" && entry) void this.remove(entry);
+    else if (action === "edit-text" && entry) editText(entry.box, true);
+    else if (action === "cancel-text" && entry) editText(entry.box, false);
+  }
+
+  private changed(target: Element): void {
+    const entry = this.entryOf(target);
+    if (entry && target instanceof HTMLInputElement && target.dataset.action === "rename")
+      void this.rename(entry, target);
+  }
+
+  private submitted(event: SubmitEvent): void {
+    const form = event.target as HTMLFormElement;
+    const entry = this.entryOf(form);
+    if (!entry || !form.matches(".scratch-text-form")) return;
+    event.preventDefault();
+    void this.saveText(entry, need<HTMLTextAreaElement>(form, "textarea"));
+  }
+
+  private async add(row: HTMLElement, kind: string): Promise<void> {
+    const made = await this.insert({ after: row.dataset.after ?? "", kind }, row);
+    if (!made) return;
+    announce(say("scratch.added"));
+    if (made.cell) made.cell.edit();
+    else editText(made.box, true);
+  }
+
+  /** Adds a cell at the server and on the page, behind the row. */
+  private async insert(cell: NewScratchCell, row: HTMLElement): Promise<Entry | null> {
+    const html = await tried(row, () => addScratchCell(this.page.lesson, cell));
+    const [box] = boxesIn(html ?? "");
+    if (!box) return null;
+    (row.closest(".scratch") ?? row).after(box);
+    const entry = this.adopt(box);
+    this.mark();
+    return entry;
+  }
+
+  private async rename({ store, cell, box }: Entry, field: HTMLInputElement): Promise<void> {
+    const stored = await store.send({ title: field.value });
+    if (!stored) return;
+    field.value = stored.title;
+    if (!cell) return;
+    cell.title = stored.title || field.placeholder;
+    cell.root.dataset.title = cell.title;
+    need(box, `#cell-${cell.name}-title`).textContent = cell.title;
+  }
+
+  private async saveText({ box, store }: Entry, field: HTMLTextAreaElement): Promise<void> {
+    const stored = await store.send({ source: field.value });
+    if (!stored) return;
+    const conflict = stored.source !== field.value;
+    field.defaultValue = stored.source;
+    if (conflict) {
+      need(box, ".scratch-trouble").textContent = say("scratch.changedElsewhere");
+      return;
+    }
+    // Sanitized by the server.
+    need(box, "[data-words]").innerHTML = stored.html;
+    editText(box, false);
+    announce(say("scratch.saved"));
+  }
+
+  private async move({ box, name, cell }: Entry, where: "move-up" | "move-down", button: HTMLElement): Promise<void> {
+    const all = [...rows()].filter((row) => !box.contains(row));
+    const above = all.findLastIndex((row) => precedes(row, box));
+    const target = all[where === "move-up" ? above - 1 : above + 1];
+    if (!target) return;
+    const back = box.previousElementSibling;
+    place(box, target);
+    this.mark();
+    button.focus(); // it loses the focus while its cell changes places
+    this.page.moved();
+    const moved = await tried(box, async () => {
+      await moveScratchCell(this.page.lesson, name, target.dataset.after ?? "");
+      return true;
+    });
+    if (moved) announce(say(where === "move-up" ? "scratch.movedUp" : "scratch.movedDown", { cell: titleOf(box) }));
+    else {
+      back?.after(box);
+      this.mark();
+      this.page.moved();
+    }
+    cell?.root.scrollIntoView({ block: "nearest" });
+  }
+
+  private async remove(entry: Entry): Promise<void> {
+    const { box, name, cell, store } = entry;
+    const source = store.source;
+    const gone = await tried(box, async () => {
+      await deleteScratchCell(this.page.lesson, name);
+      return true;
+    });
+    if (!gone) return;
+    const back = this.row(box.querySelector<HTMLElement>("[data-after]")?.dataset.after ?? "", -1);
+    if (cell) {
+      void cell.stop();
+      this.page.remove(cell);
+    }
+    this.entries.delete(box);
+    store.close();
+    const undo = make<HTMLButtonElement>("button.again", { type: "button" }, say("cell.undo"));
+    const note = make(
+      "p.scratch-gone",
+      {},
+      make("span", {}, say("scratch.deleted", { cell: titleOf(box) })),
+      " ",
+      undo,
+    );
+    box.replaceWith(note);
+    this.mark();
+    undo.focus();
+    announce(say("scratch.deleted", { cell: titleOf(box) }));
+    undo.addEventListener("click", () => void this.restore(note, back, entry, source));
+  }
+
+  /** Brings a deleted cell back, where it was. Its last output shows again when the page is opened again. */
+  private async restore(note: HTMLElement, back: HTMLElement | null, entry: Entry, source: string): Promise<void> {
+    const row = back?.isConnected ? back : this.row("");
+    if (!row) return;
+    const title = entry.box.querySelector<HTMLInputElement>("[data-action=rename]")?.value ?? "";
+    const after = row.dataset.after ?? "";
+    const kind = entry.box.dataset.kind ?? "code";
+    const made = await this.insert({ after, kind, source, title, name: entry.name }, row);
+    if (!made) return;
+    note.remove();
+    made.cell?.edit();
+    announce(say("scratch.restored", { cell: titleOf(made.box) }));
+  }
+
+  /** The row behind the cell of that name; with -1, the one before it. */
+  private row(after: string, step: 0 | -1 = 0): HTMLElement | null {
+    const all = [...rows()];
+    const found = all.findIndex((row) => row.dataset.after === after);
+    return found < 0 ? null : (all[found + step] ?? null);
+  }
+
+  private entryOf(target: Element): Entry | undefined {
+    const box = target.closest<HTMLElement>(".scratch");
+    return box ? this.entries.get(box) : undefined;
+  }
+
+  /** Says which cells cannot move further up or down. */
+  private mark(): void {
+    const all = [...rows()];
+    for (const { box } of this.entries.values()) {
+      const others = all.filter((row) => !box.contains(row));
+      const above = others.findLastIndex((row) => precedes(row, box));
+      need(box, "[data-action=move-up]").setAttribute("aria-disabled", String(above <= 0));
+      need(box, "[data-action=move-down]").setAttribute("aria-disabled", String(above >= others.length - 1));
+    }
+  }
+}
+
+function boxesIn(html: string): HTMLElement[] {
+  const parsed = new DOMParser().parseFromString(html, "text/html");
+  return [...parsed.querySelectorAll<HTMLElement>(".scratch")].map((box) => document.adoptNode(box));
+}
+
+function rows(): NodeListOf<HTMLElement> {
+  return document.querySelectorAll<HTMLElement>("[data-after]");
+}
+
+/** The row itself, or the last of the learner's cells that follow it directly. */
+function lastBehind(row: HTMLElement): Element {
+  let last: Element = row;
+  while (last.nextElementSibling?.matches(".scratch")) last = last.nextElementSibling;
+  return last;
+}
+
+function place(box: HTMLElement, row: HTMLElement): void {
+  (row.closest(".scratch") ?? row).after(box);
+}
+
+function precedes(row: Element, box: Element): boolean {
+  return Boolean(box.compareDocumentPosition(row) & Node.DOCUMENT_POSITION_PRECEDING);
+}
+
+function titleOf(box: HTMLElement): string {
+  const section = need(box, "section");
+  return section.dataset.title ?? section.getAttribute("aria-label") ?? "";
+}
+
+function editText(box: HTMLElement, on: boolean): void {
+  const form = need<HTMLFormElement>(box, ".scratch-text-form");
+  if (!on) form.reset();
+  form.hidden = !on;
+  need(box, "[data-words]").hidden = on;
+  if (on) need(form, "textarea").focus();
+  else need(box, "[data-action=edit-text]").focus();
+}
+
+/** The result; null if the server refuses or cannot be reached, which is then said at this place. */
+async function tried<T>(place: HTMLElement, request: () => Promise<T>): Promise<T | null> {
+  try {
+    return await request();
+  } catch (error) {
+    const words = failure(error);
+    const trouble = place.closest(".scratch")?.querySelector(".scratch-trouble");
+    if (trouble) trouble.textContent = words;
+    else place.after(make("p.scratch-trouble", { role: "alert" }, words));
+    return null;
+  }
+}

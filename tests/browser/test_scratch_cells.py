@@ -1,0 +1,88 @@
+"""Cells that a learner adds to a lesson: kept, run in the lesson's session, moved, deleted and restored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Page, expect
+
+from tests.browser.accessibility import assert_accessible_everywhere
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+
+
+@asynccontextmanager
+async def answered(page: Page, method: str) -> AsyncIterator[None]:
+    """The page changes its scratch cells, and the server answers."""
+    sent = page.expect_response(lambda answer: "/scratch-cells" in answer.url and answer.request.method == method)
+    async with sent as answer:
+        yield
+    assert (await answer.value).ok
+
+
+async def add_below(page: Page, cell: str) -> CellPageObject:
+    """Add a cell, which then has the focus."""
+    async with answered(page, "POST"):
+        await page.locator(f"[data-after={cell}] [data-action=add-code]").click()
+    made = page.locator(".scratch section.cell:has(.cm-focused)")
+    await expect(made).to_have_count(1)
+    return CellPageObject(page, await made.get_attribute("data-cell") or "")
+
+
+async def test_a_cell_of_ones_own_sees_the_variables_of_the_lesson_and_stays(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    lesson = CellPageObject(page, "strategy")
+    await lesson.write("secret = 6 * 7\nprint('set')")
+    await lesson.run()
+    await lesson.finished()
+    own = await add_below(page, "strategy")
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text("print('seen', secret)")
+    await page.keyboard.press("Control+Enter")
+    await own.has_row("seen 42")
+    async with answered(page, "PUT"):
+        await own.root.locator(".scratch-title").fill("What was set")
+        await page.keyboard.press("Tab")
+    await assert_accessible_everywhere(page, "a scratch cell", "main")
+
+    await page.reload()
+
+    await own.has_row("seen 42")
+    await expect(own.root.locator(".scratch-title")).to_have_value("What was set")
+    await expect(own.root).not_to_have_attribute("data-stale", "")
+    assert await own.code() == "print('seen', secret)"
+    before = await page.locator("section.cell[data-cell]").evaluate_all("all => all.map(cell => cell.dataset.cell)")
+    assert before[before.index("strategy") + 1] == own.name
+
+
+async def test_own_cells_are_moved_and_deleted_with_the_keyboard_and_restored(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    first = await add_below(page, "strategy")
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text("first = 1")
+    second = await add_below(page, first.name)
+    order = page.locator(".scratch")
+
+    up = second.button("move-up")
+    await up.focus()
+    async with answered(page, "POST"):
+        await page.keyboard.press("Enter")
+    await expect(order.first).to_have_attribute("data-scratch-name", second.name)
+    await expect(up).to_be_focused()
+    await expect(up).to_have_attribute("aria-disabled", "true")
+    await first.button("delete").focus()
+    async with answered(page, "DELETE"):
+        await page.keyboard.press("Enter")
+    await expect(order).to_have_count(1)
+    await expect(page.locator(".scratch-gone button")).to_be_focused()
+    async with answered(page, "POST"):
+        await page.keyboard.press("Enter")
+    await expect(order).to_have_count(2)
+    await page.reload()
+    await expect(order.last).to_have_attribute("data-scratch-name", first.name)
+    assert await first.code() == "first = 1"
