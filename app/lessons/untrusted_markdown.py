@@ -62,7 +62,7 @@ _MATH_TAGS = {
     "munder",
     "munderover",
 }
-_MATH_ATTRIBUTES = {
+MATH_ATTRIBUTES = {
     "accent",
     "columnalign",
     "columnspacing",
@@ -94,7 +94,7 @@ _CLEANER = nh3.Cleaner(
     | _MATH_TAGS,
     clean_content_tags={"script", "style"},
     attributes={"a": {"href", "title"}, "ol": {"start"}, "div": {"aria-label"}}
-    | dict.fromkeys(_MATH_TAGS, _MATH_ATTRIBUTES),
+    | dict.fromkeys(_MATH_TAGS, MATH_ATTRIBUTES),
     tag_attribute_values={
         "pre": {"tabindex": {"0"}},
         "div": {"tabindex": {"0"}, "role": {"group"}},

@@ -54,23 +54,24 @@ def _read_notebook(text: str) -> nbformat.NotebookNode:
 
 def _without_outputs(found: dict[str, Any]) -> dict[str, Any]:
     """The same notebook with only the kind and the source of each cell. Old notebooks have worksheets of cells."""
-    parts = {"nbformat": int(found["nbformat"]), "nbformat_minor": int(found.get("nbformat_minor", 0)), "metadata": {}}
-    if parts["nbformat"] >= _VERSION:
-        return parts | {"cells": [_bare_cell(cell, "source") for cell in found["cells"]]}
-    sheets = [{"cells": [_bare_cell(cell, "input") for cell in sheet["cells"]]} for sheet in found["worksheets"]]
-    return parts | {"worksheets": sheets}
+    version = int(found["nbformat"])
+    if version >= _VERSION:
+        parts = {"nbformat": version, "nbformat_minor": 4, "metadata": {}}  # from 5 on, cells have IDs
+        return parts | {"cells": [_bare_cell(cell) for cell in found["cells"]]}
+    sheets = [{"cells": [_bare_old_cell(cell) for cell in sheet["cells"]]} for sheet in found["worksheets"]]
+    return {"nbformat": version, "nbformat_minor": 0, "metadata": {}, "worksheets": sheets}
 
 
-def _bare_cell(cell: dict[str, Any], source: str) -> dict[str, Any]:
-    """A cell of code or text with empty outputs. ``source`` is the name of the field for code in this version."""
-    kind = cell["cell_type"]
-    words = cell.get("source", cell.get("input", ""))
-    if kind != "code":
-        level = {"level": int(cell.get("level", 1))} if kind == "heading" else {}
-        return {"cell_type": kind, "metadata": {}, "source": words} | level
-    return {"cell_type": "code", "metadata": {}, source: words, "outputs": [], "language": "python"} | (
-        {"execution_count": None} if source == "source" else {"prompt_number": None}
-    )
+def _bare_cell(cell: dict[str, Any]) -> dict[str, Any]:
+    code = {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else {}
+    return {"cell_type": cell["cell_type"], "metadata": {}, "source": cell.get("source", "")} | code
+
+
+def _bare_old_cell(cell: dict[str, Any]) -> dict[str, Any]:
+    if cell["cell_type"] != "code":
+        level = {"level": int(cell["level"])} if cell["cell_type"] == "heading" else {}
+        return {"cell_type": cell["cell_type"], "metadata": {}, "source": cell.get("source", "")} | level
+    return {"cell_type": "code", "metadata": {}, "input": cell.get("input", ""), "outputs": [], "language": "python"}
 
 
 def _check_cell(cell: nbformat.NotebookNode) -> None:

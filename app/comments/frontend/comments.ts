@@ -51,7 +51,8 @@ function setUpForm(form: HTMLFormElement): void {
   const signIn = form.querySelector<HTMLAnchorElement>("[data-sign-in]");
   if (signIn && document.body.classList.contains("lesson")) {
     const address = new URL(signIn.href);
-    address.searchParams.set("next", `${location.pathname}#comments`);
+    const cell = form.closest("#discuss") && form.querySelector<HTMLInputElement>("input[name=cell]")?.value;
+    address.searchParams.set("next", `${location.pathname}#${cell ? `cell-${cell}` : "comments"}`);
     signIn.href = address.pathname + address.search;
   }
   if (form.dataset.inline !== undefined || field?.getAttribute("aria-invalid"))

@@ -1,4 +1,4 @@
-/** Loads comments, and their script, when they are near the viewport. */
+/** Loads comments, and their script, when they are near the viewport or asked for. */
 
 export function setUpCommentsLoader(): void {
   const look = (): void => {
@@ -6,4 +6,8 @@ export function setUpCommentsLoader(): void {
   };
   document.addEventListener("htmx:after:swap", look);
   look();
+  document.addEventListener("click", ({ target }) => {
+    const link = (target as Element).closest<HTMLAnchorElement>("a[data-discuss]");
+    if (link) void import("./discuss").then(({ openDiscussion }) => openDiscussion(link));
+  });
 }

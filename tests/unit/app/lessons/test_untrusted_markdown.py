@@ -1,0 +1,78 @@
+"""Markdown of learners: rendered like a lesson, and unable to do what only authors may."""
+
+from __future__ import annotations
+
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from app.lessons.untrusted_markdown import MATH_ATTRIBUTES, MAX_HTML_BYTES, MAX_LENGTH, render_untrusted_markdown
+from tests.factories.xss_payloads import XSS_PAYLOADS
+
+SAFE_ATTRIBUTES = MATH_ATTRIBUTES | {"href", "title", "rel", "class", "start", "tabindex", "role", "aria-label", "scope"}
+
+
+class _Elements(HTMLParser):
+    """All elements of a document with their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_text_tables_code_and_formulas_look_as_in_lessons() -> None:
+    html = render_untrusted_markdown("# Title\n\nSome *text*, $x^2$.\n\n|a|\n|-|\n|1|\n\n```python\nprint(1)\n```")
+
+    assert "<h2>Title</h2>" in html
+    assert "<em>text</em>" in html
+    assert "<msup>" in html
+    assert '<th scope="col">a</th>' in html
+    assert '<span class="nb">print</span>' in html
+
+
+@pytest.mark.parametrize("payload", XSS_PAYLOADS)
+def test_no_markup_gets_through(payload: str) -> None:
+    for source in (payload, f"a {payload} b", f"[a]({payload})", f"${payload}$", f"|{payload}|\n|-|\n"):
+        html = render_untrusted_markdown(source)
+        for tag, attributes in _Elements(html).found:
+            assert tag not in {"script", "style", "img", "svg", "iframe", "form", "input", "object"}, source
+            assert set(attributes) <= SAFE_ATTRIBUTES, source
+            assert (attributes.get("href") or "https:").startswith(("https:", "http:", "mailto:")), source
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["![a](assets/map.svg)", "```{figure} assets/map.svg\n```", "```{image} assets/map.svg\n```", "[a](other.md)"],
+)
+def test_files_of_lessons_are_out_of_reach(source: str) -> None:
+    html = render_untrusted_markdown(source)
+
+    assert "<img" not in html
+    assert "<svg" not in html
+    assert "href" not in html
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[" * MAX_LENGTH,
+        "$" + "{" * (MAX_LENGTH - 2) + "$",
+        "|a" * 1500 + "|\n" + "|-" * 1500 + "|\n" + "|\n" * 200,
+        ">" * MAX_LENGTH,
+        "*a " * 3000,
+        "```python\n" + "(" * 9900 + "\n```",
+        "x" * (MAX_LENGTH + 1),
+    ],
+)
+def test_the_worst_text_takes_a_moment_and_stays_small(source: str) -> None:
+    began = time.process_time()
+
+    html = render_untrusted_markdown(source)
+
+    assert time.process_time() - began < 3
+    assert len(html) < 2 * MAX_HTML_BYTES

@@ -1,0 +1,96 @@
+"""Notebooks and scripts that learners open: only code and text is taken, and nothing that is in them can do harm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app.playground.errors import ForeignNotebook, InvalidNotebook, NothingToOpen
+from app.playground.notebook_file import read_notebook_file
+
+
+def notebook(*cells: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)} | more)
+
+
+def code(source: str | list[str], **more: Any) -> dict[str, Any]:
+    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None} | more
+
+
+def read(text: str, name: str = "a.ipynb") -> list[tuple[str, str]]:
+    return [(cell.kind, cell.source) for cell in read_notebook_file(name, text)]
+
+
+def test_code_and_text_are_taken_in_order_and_outputs_are_not() -> None:
+    picture = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<script>alert(1)</script>"}}
+    text = notebook(
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Title\n", "Words"], "attachments": {"a": {}}},
+        code(["x = 1\n", "x"], outputs=[picture], execution_count=3),
+        {"cell_type": "raw", "metadata": {}, "source": "raw"},
+        code("  \n"),
+    )
+
+    assert read(text) == [("text", "# Title\nWords"), ("code", "x = 1\nx")]
+
+
+def test_a_notebook_of_an_older_version_is_read_too() -> None:
+    cells = [
+        {"cell_type": "code", "input": "print 1", "language": "python", "outputs": [], "collapsed": False},
+        {"cell_type": "heading", "source": "Results", "level": 2},
+    ]
+    text = json.dumps({"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": [{"cells": cells}]})
+
+    assert read(text) == [("code", "print 1"), ("text", "## Results")]
+
+
+def test_a_script_is_split_where_it_says_so_and_keeps_its_titles() -> None:
+    cells = read_notebook_file("a.py", "import os\n\n# %% Training\nx = 1\n\n# %% [markdown]\n# *Why?*\n")
+
+    assert [(cell.kind, cell.title, cell.source) for cell in cells] == [
+        ("code", "", "import os"),
+        ("code", "Training", "x = 1"),
+        ("text", "", "*Why?*"),
+    ]
+
+
+def test_a_script_without_marks_is_one_cell() -> None:
+    assert read("a = 1\n\n\ndef f():\n    return a\n", "a.PY") == [("code", "a = 1\n\n\ndef f():\n    return a")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not json",
+        "[]",
+        "null",
+        '"text"',
+        "{}",
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        json.dumps({"nbformat": 4, "cells": 5}),
+        json.dumps({"nbformat": 99, "cells": []}),
+        json.dumps({"nbformat": "four", "cells": []}),
+        notebook({"cell_type": "code"}, metadata=[]),
+        notebook({"source": "x"}),
+        notebook(code({"a": 1})),  # type: ignore[arg-type]
+        notebook(code([1, 2])),  # type: ignore[list-item]
+        notebook("cell"),  # type: ignore[arg-type]
+    ],
+)
+def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(InvalidNotebook, match="not a Jupyter notebook"):
+        read(text)
+
+
+def test_a_notebook_in_another_language_is_refused() -> None:
+    with pytest.raises(ForeignNotebook, match="written in R"):
+        read(notebook(code("x <- 1"), metadata={"kernelspec": {"name": "ir", "language": "R"}}))
+
+
+@pytest.mark.parametrize(("text", "name"), [(notebook(), "a.ipynb"), (notebook(code("\n")), "a.ipynb"), ("\n", "a.py")])
+def test_a_file_without_cells_is_refused(text: str, name: str) -> None:
+    with pytest.raises(NothingToOpen):
+        read(text, name)
