@@ -115,6 +115,8 @@ def _merged_count(kind: str, count: int) -> str:
     match kind:
         case "runs":
             words = ngettext("%(num)s run", "%(num)s runs", count)
+        case "cells":
+            words = ngettext("%(num)s cell of your own", "%(num)s cells of your own", count)
         case "lessons":
             words = ngettext("%(num)s lesson", "%(num)s lessons", count)
         case "achievements":

@@ -51,9 +51,7 @@ class CellNotFound(NotFound):
 class ScratchCellNotFound(NotFound):
     """The learner has no such cell."""
 
-    message = N_(
-        "This cell of yours no longer exists. You may have deleted it in another window. Copy your code first."
-    )
+    message = N_("This cell no longer exists. You may have deleted it in another window. Copy what you want to keep.")
 
 
 class TooManyScratchCells(InvalidInput):

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends
-from starlette.requests import Request
 
 from app import i18n
 from app.db import Database
 from app.lessons.catalog import CatalogView
-from app.lessons.dependencies import get_catalog
+from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import CellNotFound
 from app.runs.scratch_cells import as_cell, find_scratch_cell
-from app.web.dependencies import DATABASE, AppKey
+from app.web.dependencies import AppKey, DatabaseDep
 
 LessonSource = Callable[[Database, str, str], Awaitable[Lesson]]
 """Returns the lesson with this slug in a language. Raises NotFound."""
 LESSON_SOURCES = AppKey[Mapping[str, LessonSource]]("lesson_sources")
 """The sources of all features, by the first part of the keys of their lessons."""
+LessonSourcesDep = Annotated[Mapping[str, LessonSource], Depends(LESSON_SOURCES.from_request)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class LessonLookup:
         return as_cell(scratch, lesson)
 
 
-async def _lookup(request: Request) -> LessonLookup:
-    return LessonLookup(await get_catalog(request), LESSON_SOURCES.get(request.app), DATABASE.get(request.app))
+async def _lookup(catalog: CatalogDep, sources: LessonSourcesDep, db: DatabaseDep) -> LessonLookup:
+    return LessonLookup(catalog, sources, db)
 
 
 LessonLookupDep = Annotated[LessonLookup, Depends(_lookup)]

@@ -68,7 +68,7 @@ async def move_scratch_cells(session: AsyncSession, from_learner: str, to_learne
     theirs = update(ScratchCell).where(ScratchCell.learner_id == from_learner)
     behind = ScratchCell.position + MAX_CELLS_PER_PAGE
     moved = await session.execute(theirs.values(learner_id=to_learner, position=behind))
-    return {"scratch cells": cast(CursorResult[Any], moved).rowcount}
+    return {"cells": cast(CursorResult[Any], moved).rowcount}
 
 
 async def export_scratch_cells(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:

@@ -10,7 +10,17 @@ import pytest
 from app.lessons.untrusted_markdown import MATH_ATTRIBUTES, MAX_HTML_BYTES, MAX_LENGTH, render_untrusted_markdown
 from tests.factories.xss_payloads import XSS_PAYLOADS
 
-SAFE_ATTRIBUTES = MATH_ATTRIBUTES | {"href", "title", "rel", "class", "start", "tabindex", "role", "aria-label", "scope"}
+SAFE_ATTRIBUTES = MATH_ATTRIBUTES | {
+    "href",
+    "title",
+    "rel",
+    "class",
+    "start",
+    "tabindex",
+    "role",
+    "aria-label",
+    "scope",
+}
 
 
 class _Elements(HTMLParser):

@@ -176,7 +176,7 @@ async def test_a_visitor_takes_cells_along_and_an_account_exports_and_erases_the
     await add(database, lesson, "hello", "visited", learner=BOB)
 
     async with database.writing() as session:
-        assert await move_scratch_cells(session, BOB, ada.learner_id) == {"scratch cells": 1}
+        assert await move_scratch_cells(session, BOB, ada.learner_id) == {"cells": 1}
     async with database.writing() as session:
         rows = [row async for row in export_scratch_cells(session, ada)]
         await erase_scratch_cells(session, ada)
