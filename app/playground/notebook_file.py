@@ -1,19 +1,19 @@
 """Reads a notebook or a script that a learner opens: its code and its text, and nothing else. Pure.
 
-Outputs, attachments and metadata are dropped before anything else looks at them. Imported when the first file is
-opened, because jupytext takes half a second.
+Outputs, attachments and metadata are dropped before anything else looks at them. nbformat and jupytext are imported
+when the first file is opened: that takes seconds, so call this in a thread.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import jupytext
-import nbformat
+from typing import TYPE_CHECKING, Any
 
 from app.playground.errors import ForeignNotebook, InvalidNotebook, NothingToOpen
 from app.runs.scratch_cells import MAX_TITLE_LENGTH, NewCell
+
+if TYPE_CHECKING:
+    import nbformat
 
 _VERSION = 4
 
@@ -33,10 +33,14 @@ def read_notebook_file(name: str, text: str) -> list[NewCell]:
 
 def _read_script(text: str) -> nbformat.NotebookNode:
     """Cells begin with ``# %%``; a script without that is one cell."""
+    import jupytext
+
     return jupytext.reads(text, fmt="py:percent")
 
 
 def _read_notebook(text: str) -> nbformat.NotebookNode:
+    import nbformat
+
     try:
         found = json.loads(text)
         spec = found.get("metadata", {}).get("kernelspec", {})

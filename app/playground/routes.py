@@ -30,6 +30,7 @@ from app.db import Database
 from app.errors import InvalidInput
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Lesson
+from app.playground.notebook_file import read_notebook_file
 from app.playground.pages import TOPOLOGIES, own_playground
 from app.playground.sharing import (
     as_lesson,
@@ -74,8 +75,6 @@ async def show_playground(request: Request, lang: str) -> Response:
 @router.post("/open", name="open_file", tags=[Access.learner])
 async def open_file(lang: str, asked: FileIn, owner: RequestedQuotaOwner, dispatcher: RunDispatcherDep) -> Response:
     """Add the cells of a file to the end of the playground."""
-    from app.playground.notebook_file import read_notebook_file  # jupytext takes half a second, so not at the start
-
     dispatcher.quotas.admit(owner, asked.text)
     cells = await asyncio.to_thread(read_notebook_file, asked.name, asked.text)
     async with dispatcher.db.writing() as session:

@@ -76,6 +76,21 @@ def _mark(**more: object) -> dict[str, object]:
     return {"lesson": LESSON, "opened_at": moment - 1000, "last_seen_at": moment, "anchor": "cell-hello", **more}
 
 
+async def test_a_cell_of_the_learners_own_earns_nothing_however_many_there_are(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    added = await client.post("/en/scratch-cells", params={"lesson": LESSON}, json={"after": "hello"})
+    opened = await client.post("/en/playground/open", json={"name": "a.py", "text": "print(1)"})
+    own = {LESSON: added.text.split('data-scratch-name="')[1][:20], "~playground/mine": opened.json()["cells"][0]}
+    for lesson, cell in own.items():
+        run = await client.post("/runs", json={"lesson": lesson, "cell": cell, "code": "print(1)"})
+        handed = await supervisor.run(run.json()["id"])
+        await supervisor.finish(handed)
+        await _until_finished(app, run.json()["id"])
+
+    assert await _entries(app) == {}
+
+
 async def test_a_run_that_ended_ok_is_awarded_once_and_announced_at_once(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:

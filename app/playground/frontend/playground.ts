@@ -24,7 +24,7 @@ async function open(field: HTMLInputElement): Promise<void> {
   const [file] = field.files ?? [];
   if (!file) return;
   const trouble = need(document, "#open-trouble");
-  trouble.textContent = "";
+  trouble.textContent = say("playground.opening");
   try {
     const text = await readFile(file);
     const body = JSON.stringify({ name: file.name, text });

@@ -54,6 +54,28 @@ async def test_a_visitors_latest_runs_come_with_code_and_outputs(
         assert (cell.source, cell.outputs) == ('print("hello")', [])
 
 
+async def test_own_cells_come_after_the_cell_that_they_follow_with_their_output(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    page = {"lesson": "small/first"}
+    added = await client.post("/en/scratch-cells", params=page, json={"after": "hello", "source": "x", "title": "Try"})
+    await client.post("/en/scratch-cells", params=page, json={"after": "alone", "source": "changed"})
+    name = added.text.split('data-scratch-name="')[1][:20]
+    run = await press_run(client, "x", name)
+    handed = await supervisor.run(run["id"])
+    await supervisor.say(handed, "seen\n")
+    await supervisor.finish(handed)
+    await _finished(client, run["id"])
+
+    mine, original = await _notebook(client, "mine"), await _notebook(client)
+
+    code = [cell for cell in mine.cells if cell.cell_type == "code" and not cell.id.startswith("lockstep")]
+    assert [cell.source.split("\n")[-1] for cell in code] == ['print("hello")', "x", 'print("alone")', "changed"]
+    assert code[1].outputs[0].text == "seen\n"
+    assert (code[1].metadata.lockstep.scratch, code[1].metadata.lockstep.title) == (True, "Try")
+    assert name not in str(original)
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [("/en/courses/small/none.ipynb", 404), ("/en/courses/none/first.ipynb", 404), (f"{ADDRESS}?with=all", 422)],
