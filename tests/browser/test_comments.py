@@ -9,7 +9,13 @@ from playwright.async_api import Locator, Page, expect
 from app.accounts.models import Role
 from app.comments.models import Comment, CommentState
 from app.db import Database, now
-from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
+from tests.browser.accessibility import (
+    PHONE,
+    assert_accessible_everywhere,
+    assert_fits,
+    assert_fits_phones_in,
+    assert_readable_in_both_themes,
+)
 from tests.browser.conftest import VisitorFactory
 from tests.browser.network_control import drop_responses, wait_for_requests
 from tests.browser.signed_in_visitors import admit_signed_in, switch_account
@@ -331,3 +337,30 @@ async def test_axe_finds_nothing_in_comments(hall: VisitorFactory) -> None:
     await assert_accessible_everywhere(page, "moderation")
     korean = (f"/ko{COMMENTS[3:]}?cell=in-step", "/ko/moderation?kind=newest")
     await assert_fits_phones_in("ko", page, [teacher.site.url(path) for path in korean])
+
+
+async def test_the_comments_of_a_cell_open_beside_it_and_the_focus_returns(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.open(LESSON)
+    link, panel = page.locator("#cell-strategy [data-discuss]"), page.locator("#discuss")
+    text = f"Why {secrets.token_hex(4)}?"
+    await link.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#discuss-title")).to_be_focused()
+    await panel.locator("textarea").fill(text)
+    await panel.get_by_role("button", name="Send").click()
+    await expect(panel.locator(".thread", has_text=text)).to_have_count(1)
+    await expect(page.locator("#comments .comments")).to_have_count(0)
+    await expect(page.locator("#cell-strategy")).to_be_in_viewport()
+    await assert_readable_in_both_themes(page, "the comments of a cell", "#discuss")
+    await page.keyboard.press("Escape")
+    await expect(panel).to_be_hidden()
+    await expect(link).to_be_focused()
+    await expect(page.locator("#comments > div")).to_have_count(1)
+
+    await page.set_viewport_size(PHONE)
+    await link.click()
+    await expect(panel.locator(".thread", has_text=text)).to_have_count(1)
+    await assert_fits(page, "the comments of a cell on a phone")
+    await panel.get_by_role("button", name="Close").click()
+    await expect(link).to_be_focused()

@@ -1,0 +1,63 @@
+"""The playground: a notebook from disk, run, shared with somebody else, and forked."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlsplit
+
+from playwright.async_api import expect
+
+from tests.browser.accessibility import assert_accessible_everywhere
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in
+
+NOTEBOOK = {
+    "nbformat": 4,
+    "nbformat_minor": 4,
+    "metadata": {},
+    "cells": [
+        {"cell_type": "markdown", "metadata": {}, "source": "# Devices\n\nHow many are there?"},
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "source": "import tensorflow as tf\nprint(len(tf.config.list_logical_devices('GPU')), 'devices')",
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": "an old output"}],
+            "execution_count": 7,
+        },
+    ],
+}
+_IMPORT_S = 90
+"""The first file that a server opens makes it import nbformat, which takes seconds of CPU time."""
+
+
+async def test_a_notebook_is_opened_run_shared_and_forked(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.open("/en/playground")
+    await expect(page.locator("#share-title")).to_be_visible()
+    file = {"name": "devices.ipynb", "mimeType": "application/json", "buffer": json.dumps(NOTEBOOK).encode()}
+    await page.locator("#open-file").set_input_files(file)  # type: ignore[arg-type]
+    await expect(page.locator(".scratch")).to_have_count(2, timeout=_IMPORT_S * 1000)
+    await expect(page.get_by_role("heading", name="Devices")).to_be_visible()
+    await page.locator("#page-machine .machine-button").click()
+    await page.locator("#page-machine .picker").get_by_text("8 GPUs, simulated").click()
+    mine = CellPageObject(page, await page.locator("section.cell").get_attribute("data-cell") or "")
+    await mine.run()
+    await mine.has_row("8 devices")
+    await page.locator("#share-title").fill("Eight devices")
+    await page.get_by_role("button", name="Create a link").click()
+    link = page.locator("#share-link")
+    await expect(link).to_be_focused()
+    await assert_accessible_everywhere(page, "the playground")
+
+    bob = await hall.admit()
+    there = await bob.open(urlsplit(await link.input_value()).path)
+    await expect(there.get_by_role("heading", level=1)).to_have_text("Eight devices")
+    theirs = CellPageObject(there, mine.name)
+    await theirs.run()
+    await theirs.has_row("8 devices")
+    await assert_accessible_everywhere(there, "a shared playground")
+    await there.get_by_role("button", name="Copy to my playground").click()
+
+    await expect(there.locator(".scratch")).to_have_count(3)
+    assert await CellPageObject(there, mine.name).root.count() == 0
