@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from app.accounts.dependencies import LearnerId, OptionalAccount, RequiredAccount
+from app.accounts.dependencies import OptionalAccount, RequiredAccount
 from app.accounts.models import Account
 from app.db import Database
 from app.errors import InvalidInput
@@ -127,9 +127,13 @@ async def show_owner_tools(
 
 
 @router.post("/shared/{share_id}/fork", name="fork_playground", tags=[Access.learner])
-async def fork(request: Request, lang: str, share_id: ShareId, learner: LearnerId, db: DatabaseDep) -> Response:
-    async with db.writing() as session:
-        await fork_share(session, learner, await get_share(session, share_id), lang)
+async def fork(
+    request: Request, lang: str, share_id: ShareId, owner: RequestedQuotaOwner, dispatcher: RunDispatcherDep
+) -> Response:
+    async with dispatcher.db.writing() as session:
+        share = await get_share(session, share_id)
+        dispatcher.quotas.admit(owner, share.cells)
+        await fork_share(session, owner.learner, share, lang)
     return RedirectResponse(request.app.url_path_for("playground", lang=lang), 303, NO_STORE)
 
 
