@@ -67,7 +67,7 @@ def _without_outputs(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bare_cell(cell: dict[str, Any]) -> dict[str, Any]:
-    code = {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else {}
+    code: dict[str, Any] = {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else {}
     return {"cell_type": cell["cell_type"], "metadata": {}, "source": cell.get("source", "")} | code
 
 

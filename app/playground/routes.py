@@ -112,7 +112,8 @@ async def show_shared(request: Request, lang: str, share_id: ShareId, db: Databa
     async with db.session() as session:
         share = await get_share(session, share_id)
     lesson = await asyncio.to_thread(as_lesson, share, lang)
-    page = render_page(request, "playground/shared.html", share=share, **_page_context(lesson) | {"canonical": None})
+    context = {**_page_context(lesson), "share": share, "canonical": None}
+    page = render_page(request, "playground/shared.html", **context)
     page.headers.update(_UNLISTED)
     return page
 

@@ -106,7 +106,7 @@ class Quotas:
         full = self._full(owner, 0)
         if full is not None:
             raise full.error(most=format_limit(full.limit))
-        self.count(owner, RUN_ROW_BYTES + len(code.encode()))
+        self.count(owner, RUN_ROW_BYTES + len(code.encode("utf-8", "surrogatepass")))  # it may not be checked yet
 
     async def room(self, owner: QuotaOwner, size: int, *, last: bool = False) -> ReachedLimit | None:
         """Make room for ``size`` bytes of events. Returns the limit if they do not fit.

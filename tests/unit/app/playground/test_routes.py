@@ -197,7 +197,13 @@ async def test_an_account_exports_its_copies(app: FastAPI, ada: httpx.AsyncClien
 
 async def test_the_playground_is_downloaded_with_its_cells(stranger: httpx.AsyncClient) -> None:
     text = {"cell_type": "markdown", "metadata": {}, "source": "# Notes\n\n<b>bold</b><script>alert(1)</script>"}
-    code = {"cell_type": "code", "metadata": {}, "source": "x = 41", "outputs": [], "execution_count": None}
+    code: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": "x = 41",
+        "outputs": [],
+        "execution_count": None,
+    }
     file = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [text, code]})
     await stranger.post("/en/playground/open", json={"name": "a.ipynb", "text": file})
 

@@ -246,6 +246,20 @@ async def test_markup_in_own_cells_is_only_text(visitor: httpx.AsyncClient) -> N
         assert 'href="javascript' not in answer.text
 
 
+async def test_half_a_surrogate_pair_is_refused_with_a_sentence(visitor: httpx.AsyncClient) -> None:
+    name, page = name_in(await post(visitor)), {"lesson": LESSON}
+    half = '"\\ud800"'  # httpx would not send it
+    for method, url, body in (
+        ("POST", "/en/scratch-cells", f'{{"after": "hello", "source": {half}}}'),
+        ("PUT", f"/en/scratch-cells/{name}", f'{{"source": {half}, "seen_version": 1}}'),
+        ("PUT", f"/en/scratch-cells/{name}", f'{{"title": {half}, "seen_version": 1}}'),
+        ("POST", "/en/playground/open", f'{{"name": "a.py", "text": {half}}}'),
+    ):
+        headers = {"content-type": "application/json"}
+        refused = await visitor.request(method, url, params=page, content=body, headers=headers)
+        assert refused.status_code == 422, (method, url)
+
+
 async def test_a_change_answers_with_what_is_stored_then(visitor: httpx.AsyncClient) -> None:
     name = name_in(await post(visitor))
     url, page = f"/en/scratch-cells/{name}", {"lesson": LESSON}
