@@ -7,7 +7,13 @@ test("a notebook is sent without its outputs and attachments, and with everythin
   const code = { cell_type: "code", source: ["x"], outputs: [{ data: "a large picture" }], execution_count: 3 };
   const text = { cell_type: "markdown", source: "# A", attachments: { "a.png": {} } };
   const sent: unknown = JSON.parse(withoutOutputs(JSON.stringify({ nbformat: 4, cells: [code, text] })));
-  assert.deepEqual(sent, { nbformat: 4, cells: [{ ...code, outputs: [] }, { ...text, attachments: {} }] });
+  assert.deepEqual(sent, {
+    nbformat: 4,
+    cells: [
+      { ...code, outputs: [] },
+      { ...text, attachments: {} },
+    ],
+  });
 });
 
 test("anything else is sent as it is, so that the server can say what is wrong with it", () => {
