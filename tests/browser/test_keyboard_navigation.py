@@ -58,6 +58,9 @@ async def test_a_whole_visit_needs_no_mouse(hall: VisitorFactory) -> None:
     await tab_to(page, CellPageObject(page, "components").root.get_by_role("link", name="Discuss the cell"))
     await page.keyboard.press("Enter")
 
+    await expect(page.locator("#discuss-title")).to_be_focused()
+    await tab_to(page, page.get_by_role("link", name="Open these comments on their own page"))
+    await page.keyboard.press("Enter")
     await page.wait_for_url("**/comments?cell=components")
     question = f"Why four copies? {secrets.token_hex(4)}"
     await tab_to(page, page.get_by_label("Your comment"))

@@ -7,6 +7,11 @@
 
 import { make, need } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
+import css from "./discuss.css";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(css);
+document.adoptedStyleSheets.push(sheet);
 
 /** As in lesson.css: from this width on, there is room beside the lesson. */
 const WIDE = "(min-width: 74.01rem)";

@@ -3,7 +3,7 @@
 import { availableStorage, currentAccount } from "../../accounts/frontend/account-storage";
 import { Exercise } from "../../exercises/frontend/exercise";
 import { setUpPredictions } from "../../exercises/frontend/prediction";
-import { send } from "../../runs/frontend/api";
+import { scratchCells, send } from "../../runs/frontend/api";
 import { Cell } from "../../runs/frontend/cell";
 import { Drafts } from "../../runs/frontend/drafts";
 import { MachinePickers } from "../../runs/frontend/machine-picker";
@@ -11,7 +11,7 @@ import { LiveKernels } from "../../runs/frontend/provenance";
 import { retryUntilAnswered } from "../../runs/frontend/retry";
 import { RunAll } from "../../runs/frontend/run-all";
 import { RunManager } from "../../runs/frontend/run-manager";
-import type { ScratchPage } from "../../runs/frontend/scratch-cells";
+import type { ScratchCells, ScratchPage } from "../../runs/frontend/scratch-cells";
 import { SessionPanel } from "../../runs/frontend/session-panel";
 import { language } from "../../web/frontend/strings";
 
@@ -73,9 +73,20 @@ export function setUpCells(): void {
   );
 }
 
+/** Shows the learner's own cells. Their script is loaded if there are any, or when the first one is added. */
 async function addScratchCells(page: ScratchPage): Promise<void> {
-  const { ScratchCells } = await import("../../runs/frontend/scratch-cells");
-  await new ScratchCells(page).load();
+  const stored = retryUntilAnswered(() => scratchCells(page.lesson));
+  let made: Promise<ScratchCells> | null = null;
+  const start = async (): Promise<ScratchCells> => {
+    const html = (await stored) ?? "";
+    made ??= import("../../runs/frontend/scratch-cells").then((chunk) => new chunk.ScratchCells(page, html));
+    return made;
+  };
+  document.addEventListener("click", ({ target }) => {
+    const button = (target as Element).closest<HTMLElement>("[data-after] button");
+    if (button) void start().then((cells) => cells.pressed(button));
+  });
+  if (await stored) await start();
 }
 
 /** The cells of a page in its order, in which the learner can add and move some. */

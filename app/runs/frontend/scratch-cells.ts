@@ -9,10 +9,9 @@
 import { announce } from "../../web/frontend/announce";
 import { make, need } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
-import { addScratchCell, deleteScratchCell, moveScratchCell, type NewScratchCell, scratchCells } from "./api";
+import { addScratchCell, deleteScratchCell, moveScratchCell, type NewScratchCell } from "./api";
 import type { Cell, CodeStore } from "./cell";
 import type { Drafts } from "./drafts";
-import { retryUntilAnswered } from "./retry";
 import { failure, ScratchStore } from "./scratch-store";
 
 /** The page, as this module needs it. */
@@ -36,7 +35,11 @@ interface Entry {
 export class ScratchCells {
   private readonly entries = new Map<HTMLElement, Entry>();
 
-  constructor(private readonly page: ScratchPage) {
+  /** `html`: the cells that are stored. */
+  constructor(
+    private readonly page: ScratchPage,
+    html: string,
+  ) {
     document.addEventListener("click", ({ target }) => this.clicked(target as Element));
     document.addEventListener("change", ({ target }) => this.changed(target as Element));
     document.addEventListener("submit", (event) => this.submitted(event));
@@ -45,12 +48,17 @@ export class ScratchCells {
     };
     window.addEventListener("pagehide", flush);
     document.addEventListener("visibilitychange", () => document.hidden && flush());
+    this.show(html);
   }
 
-  /** Shows the cells that are stored. */
-  async load(): Promise<void> {
-    const html = await retryUntilAnswered(() => scratchCells(this.page.lesson));
-    for (const box of boxesIn(html ?? "")) {
+  /** Adds a cell below the row whose button was pressed. */
+  pressed(button: HTMLElement): void {
+    const row = button.closest<HTMLElement>("[data-after]");
+    if (row) void this.add(row, button.dataset.action === "add-code" ? "code" : "text");
+  }
+
+  private show(html: string): void {
+    for (const box of boxesIn(html)) {
       const row = this.row(box.dataset.below ?? "") ?? [...rows()].findLast((each) => !each.closest(".scratch"));
       if (row) lastBehind(row).after(box);
       this.adopt(box);
@@ -73,10 +81,7 @@ export class ScratchCells {
     const button = target.closest<HTMLElement>("[data-action]");
     const action = button?.dataset.action;
     const entry = this.entryOf(target);
-    if (action === "add-code" || action === "add-text") {
-      const row = target.closest<HTMLElement>("[data-after]");
-      if (row) void this.add(row, action === "add-code" ? "code" : "text");
-    } else if (action === "move-up" || action === "move-down") {
+    if (action === "move-up" || action === "move-down") {
       if (entry && button && button.getAttribute("aria-disabled") !== "true") void this.move(entry, action, button);
     } else if (action === "delete" && entry) void this.remove(entry);
     else if (action === "edit-text" && entry) editText(entry.box, true);
