@@ -101,6 +101,7 @@ const styles = {
     exercises: join(here, "exercises/frontend/exercises.css"),
     feedback: join(here, "feedback/frontend/feedback.css"),
     notifications: join(here, "notifications/frontend/notifications.css"),
+    playground: join(here, "playground/frontend/playground.css"),
     search: join(here, "search/frontend/search.css"),
   },
   outdir: dist,
