@@ -12,7 +12,12 @@ import { say } from "../../web/frontend/strings";
 import { addScratchCell, deleteScratchCell, moveScratchCell, type NewScratchCell } from "./api";
 import type { Cell, CodeStore } from "./cell";
 import type { Drafts } from "./drafts";
+import css from "./own-cells.css";
 import { failure, ScratchStore } from "./scratch-store";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(css);
+document.adoptedStyleSheets.push(sheet);
 
 /** The page, as this module needs it. */
 export interface ScratchPage {
