@@ -31,6 +31,7 @@ from app.runs.adoption import FOLLOWED_FOR
 from app.runs.awards import RunAwards
 from app.runs.errors import CellNotFound, NoNewSessions, RunnerOffline, refusal_error
 from app.runs.follower_pool import FollowerPool
+from app.runs.introspection import QuestionLimiter
 from app.runs.ip_limits import AddressLimiter
 from app.runs.judgements import ExerciseGone, RunHook, RunRequests
 from app.runs.machines import Machine
@@ -73,6 +74,7 @@ class RunDispatcher:
         self._request_of = RunRequests(catalog)
         self.followers = FollowerPool(db, runner, bus, self.quotas, RunAwards(progress, hooks), self._request_of)
         self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
+        self.questions = QuestionLimiter()
         self._addresses = AddressLimiter(settings.visitors_per_address)
         self._switches = switches or SwitchStates()
         self._max_unfinished = settings.max_unfinished_runs

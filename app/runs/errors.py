@@ -96,6 +96,12 @@ class TooManyRuns(TooManyRequests):
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
+class TooManyQuestions(TooManyRequests):
+    """The editor asks for completions or documentation too often."""
+
+    message = N_("Your editor asks for completions too often. Wait a few seconds, and try again.")
+
+
 class AllSessionsBusy(TooManyRequests):
     """The learner has the maximum number of sessions, and none is idle."""
 

@@ -16,6 +16,7 @@ from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.display_routes import router as display_router
 from app.runs.draft_routes import router as draft_router
 from app.runs.error_hints import router as hint_router
+from app.runs.introspection_routes import router as introspection_router
 from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import (
     RETENTION_RULES,
@@ -80,7 +81,15 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="runs",
-    routers=(router, display_router, session_router, draft_router, scratch_router, hint_router),
+    routers=(
+        router,
+        display_router,
+        session_router,
+        draft_router,
+        scratch_router,
+        hint_router,
+        introspection_router,
+    ),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
     exporters={"runs": export_runs, "code_drafts": export_code_drafts, "scratch_cells": export_scratch_cells},

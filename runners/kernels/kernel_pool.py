@@ -14,7 +14,7 @@ import signal
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -23,6 +23,7 @@ from runners.devices.allocation import DeviceAllocation
 from runners.kernels.channel import Channel, open_channel
 from runners.kernels.envelope import MalformedMessage, MessageCodec
 from runners.kernels.fair_share import FairShare
+from runners.kernels.messages import is_idle
 from runners.kernels.received_output import ReceivedOutput, StreamText
 from runners.kernels.zmtp import MessageTooLarge, ZmtpError, ZmtpLimits
 from runners.kernels.zygote_client import IsolationIncomplete, ZygoteClient, ZygoteUnavailable
@@ -93,6 +94,8 @@ class Kernel:
         self.message_bytes = 0
         self.share = FairShare(time.monotonic())
         self._cause: ZmtpError | None = None
+        self._set_aside: tuple[dict[str, Any], int] | None = None
+        """A message of the output channel that nobody has seen yet, and its size."""
         self._limits = ZmtpLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
         self._iopub, self._shell = self._channels()
 
@@ -142,6 +145,11 @@ class Kernel:
         """Execute nothing, so that the first cell finds in memory what every cell needs. Nobody waits for it."""
         self._ask("execute_request", _EXECUTE | {"code": "None", "silent": True, "store_history": False})
 
+    def introspect(self, kind: Literal["complete", "inspect"], code: str, cursor: int) -> str:
+        """Ask about code; returns the message's id."""
+        more = {"detail_level": 0} if kind == "inspect" else {}
+        return self._ask(f"{kind}_request", {"code": code, "cursor_pos": cursor, **more})
+
     def probe(self) -> str:
         """Ask something harmless; returns the message's id."""
         return self._ask("kernel_info_request", {})
@@ -152,9 +160,25 @@ class Kernel:
         Once the channel is broken and every earlier message is taken, ``drained`` is set and this waits forever. Raises
         MalformedMessage for an invalid message.
         """
-        message = await self._next(self._iopub)
+        if self._set_aside:
+            (message, self.message_bytes), self._set_aside = self._set_aside, None
+        else:
+            message = await self._next(self._iopub)
         self._heard.note(message)
         return message
+
+    async def output_of_none(self, request: str) -> None:
+        """Read the output channel until the kernel is done with a request that has no output.
+
+        Another message, as from a thread that prints, is set aside for the next ``output``, and nothing more is read.
+        """
+        while self._set_aside is None:
+            with contextlib.suppress(*MALFORMED_ERRORS):
+                message = await self._next(self._iopub)
+                if is_idle(message, request):
+                    return
+                if message.get("msg_type") != "status":
+                    self._set_aside = message, self.message_bytes
 
     async def reply(self) -> dict[str, Any]:
         """Wait for the next message of the shell channel, the reply to a request. Otherwise like ``output``."""
@@ -188,6 +212,7 @@ class Kernel:
         key = secrets.token_hex(_KEY_BYTES).encode()
         self._envelopes = MessageCodec(key)
         self._heard = ReceivedOutput()
+        self._set_aside = None
         self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
         try:
             async with asyncio.timeout(_READY_AFTER_IMPORT_S if self.cold else _READY_S):

@@ -42,6 +42,8 @@ from runners.supervisor.session import Session
 from runners.wire.protocol import (
     Health,
     InjectedFailure,
+    Introspection,
+    IntrospectionRequest,
     KerasVersion,
     LibraryPatches,
     LimitName,
@@ -251,6 +253,10 @@ class Node:
         if refusal := check_result(failure, result):
             raise RequestDeclined(refusal.status, refusal.code, refusal.message)
         return self.session(name)
+
+    async def introspect(self, name: str, asked: IntrospectionRequest) -> Introspection:
+        """Ask a session's kernel about code, unless it is busy. Raises UnknownSessionOrRun."""
+        return await self._session(name).introspect(asked)
 
     def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:
         """Yield None at intervals, then the session's state once it is gone. Raises UnknownSessionOrRun at once."""

@@ -26,6 +26,7 @@ from runners.wire.protocol import (
     Ack,
     Identifier,
     InjectedFailure,
+    IntrospectionRequest,
     Refusal,
     RunRequest,
     SessionSpec,
@@ -128,6 +129,11 @@ async def inject_failure(request: Request) -> Response:
     return _json(await _node(request).inject_failure(_name(request), failure))
 
 
+async def introspect_session(request: Request) -> Response:
+    asked = IntrospectionRequest.model_validate_json(await _body(request))
+    return _json(await _node(request).introspect(_name(request), asked))
+
+
 async def end_session(request: Request) -> Response:
     await _node(request).end(_name(request))
     return Response(status_code=204)
@@ -174,6 +180,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/sessions/{id}/keep", keep_session),
     ("GET", "/sessions/{id}/gone", session_gone),
     ("POST", "/sessions/{id}/failures", inject_failure),
+    ("POST", "/sessions/{id}/introspect", introspect_session),
     ("DELETE", "/sessions/{id}", end_session),
     ("POST", "/runs", submit_run),
     ("GET", "/runs/{id}/events", run_events),

@@ -14,6 +14,7 @@ import structlog
 
 from runners.config.settings import Limits, MiB
 from runners.devices.device_pool import NoDeviceAvailable
+from runners.kernels.introspection import BUSY, Question, ask
 from runners.kernels.kernel_pool import Kernel, KernelNotReady
 from runners.kernels.zygote_client import ZygoteUnavailable
 from runners.sandbox.handle import Sandbox, SandboxGone
@@ -24,6 +25,8 @@ from runners.supervisor.scheduling import BusySession, IdleSession
 from runners.wire.protocol import (
     ClusterMember,
     InjectedFailure,
+    Introspection,
+    IntrospectionRequest,
     KerasVersion,
     Outcome,
     OwnedSession,
@@ -109,6 +112,7 @@ class Session:
         self._watching = contextlib.AsyncExitStack()
         self._news = asyncio.Event()
         self._execution: Execution | None = None
+        self._question: Question | None = None
         self._restart = False
         self._end: str | None = None
         self._runs = 0
@@ -196,6 +200,15 @@ class Session:
             raise SandboxGone("there is no kernel")
         return await self._kernel.sandbox.inject_failure(failure)
 
+    async def introspect(self, asked: IntrospectionRequest) -> Introspection:
+        """Ask the kernel about code: one question at a time, and none while anything else is to be done."""
+        paused = bool(self.members) and self.members[0].state == "paused"
+        if self.state != SessionState.idle or self.over or self.waiting or self.current or self._question or paused:
+            return BUSY
+        self._question = question = Question(asked)
+        self._news.set()
+        return await asyncio.shield(question.answer)
+
     def admit(self) -> None:
         """Start, because there is room. A session that has ended meanwhile does nothing."""
         if self.over:
@@ -213,6 +226,7 @@ class Session:
         self.used = True
         ahead = len(self.waiting) + (self.current is not None)
         self.waiting.append(run)
+        self._drop_question()
         if self.state != SessionState.queued:
             run.admitted = run.accepted
         self._news.set()
@@ -243,6 +257,7 @@ class Session:
     def restart(self) -> None:
         """Drop queued runs, end the current one, and fork a fresh kernel."""
         self._drop_waiting()
+        self._drop_question()
         self._restart = True
         if self.current:
             self._stop_current(kill=True)
@@ -254,6 +269,7 @@ class Session:
             return
         self._end = because
         self._drop_waiting()
+        self._drop_question()
         if self.current:
             self._stop_current(kill=True)
         self._news.set()
@@ -265,6 +281,10 @@ class Session:
     def _stop_current(self, *, kill: bool = False) -> None:
         if self._execution:
             self._execution.stop(kill=kill)
+
+    def _drop_question(self) -> None:
+        if self._question:
+            self._question.drop()
 
     def _drop_waiting(self, notice: str | None = None) -> None:
         while self.waiting:
@@ -291,6 +311,7 @@ class Session:
             self._fail("internal", "Lockstep itself failed; the operator's log has the details")
         finally:
             self.state, self.gone_because = SessionState.gone, because
+            self._drop_question()
             self._finish_the_rest(Outcome.interrupted)
             await self._watching.aclose()
             if self._kernel:
@@ -336,10 +357,18 @@ class Session:
                 await self._fresh_kernel()
             elif self.waiting:
                 await self._run(self.waiting.popleft())
+            elif self._question:
+                await self._answer(self._question)
             else:
                 news = await self._news_within(self._idle_s - self.idle_s)
                 if not news and not self.waiting and self.idle_s >= self._idle_s:
                     return "idle"
+
+    async def _answer(self, question: Question) -> None:
+        assert self._kernel
+        answer = await ask(self._kernel, question) if not question.answer.done() else BUSY
+        self._question = None
+        question.settle(answer)
 
     def _become_idle(self) -> None:
         self.state = SessionState.idle

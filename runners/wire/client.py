@@ -18,6 +18,8 @@ from runners.wire.protocol import (
     Health,
     HostSurvey,
     InjectedFailure,
+    Introspection,
+    IntrospectionRequest,
     LibraryPatches,
     OwnedSession,
     OwnedSessions,
@@ -134,6 +136,12 @@ class RunnerClient:
         """Inject a failure into one process of the session's cluster. Raises RequestRefused if that is not possible."""
         return SessionInfo.model_validate_json(
             await self._send("POST", f"/sessions/{session}/failures", failure.model_dump_json())
+        )
+
+    async def introspect(self, session: str, request: IntrospectionRequest) -> Introspection:
+        """Ask the session's kernel about code, if it has nothing else to do. Raises ResourceNotFound."""
+        return Introspection.model_validate_json(
+            await self._send("POST", f"/sessions/{session}/introspect", request.model_dump_json())
         )
 
     async def end(self, session: str) -> None:

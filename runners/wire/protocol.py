@@ -17,6 +17,7 @@ POST      /sessions/{id}/keep              SessionInfo; the learner is still the
 GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
 POST      /sessions/{id}/failures          InjectedFailure -> SessionInfo; for one process of the cluster,
                                            now, at a step, or to cancel it; answers once it is done
+POST      /sessions/{id}/introspect        IntrospectionRequest -> Introspection; only an idle kernel is asked
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
 GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``
@@ -143,6 +144,15 @@ class InjectedFailure(WireModel):
     """Wait until that process has reached this step; None: do it now."""
 
 
+class IntrospectionRequest(WireModel):
+    """What can be written at a place in the code, or what stands there."""
+
+    kind: Literal["complete", "inspect"]
+    code: Annotated[str, AfterValidator(lambda code: _short_enough(code))]
+    cursor: int = Field(ge=0, le=MAX_CODE_BYTES)
+    """Characters before it."""
+
+
 class KernelSignal(WireModel):
     """A signal for a leased kernel."""
 
@@ -257,6 +267,25 @@ class SessionInfo(WireModel):
     """The processes of its cluster, in the order of their lanes; empty if there is no cluster or no kernel yet."""
     real: bool = False
     """Whether its accelerators are real."""
+
+
+class CompletionMatch(WireModel):
+    """A text that could stand there, and what it is, such as ``function``; empty if unknown."""
+
+    text: str
+    kind: str = ""
+
+
+class Introspection(WireModel):
+    """What the kernel knows. It is a program of the learner's, so all of it is plain text, and may be wrong."""
+
+    state: Literal["answered", "busy"]
+    """``busy``: it is running a cell or answering another question, or did not answer in time."""
+    start: int = Field(default=0, ge=0)
+    """Characters before what the matches would replace, up to the cursor."""
+    matches: tuple[CompletionMatch, ...] = ()
+    text: str = ""
+    """The signature and documentation; empty if there are none."""
 
 
 class OwnedSession(WireModel):

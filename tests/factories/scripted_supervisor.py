@@ -26,6 +26,8 @@ from runners.wire.protocol import (
     Health,
     HostSurvey,
     InjectedFailure,
+    Introspection,
+    IntrospectionRequest,
     LibraryPatches,
     OwnedSession,
     OwnedSessions,
@@ -69,6 +71,8 @@ class ScriptedSupervisor:
         self.interrupted: list[str] = []
         self.kept: list[str] = []
         self.failures: list[tuple[str, InjectedFailure]] = []
+        self.questions: list[IntrospectionRequest] = []
+        self.introspection = Introspection(state="answered")
         self.health = Health(
             status="ready", max_sessions=4, safeguards=[Safeguard(name="seccomp", in_force=True, detail="on")]
         )
@@ -178,6 +182,7 @@ class ScriptedSupervisor:
                 Route("/sessions/{id}/keep", self._keep, methods=["POST"]),
                 Route("/sessions/{id}/gone", self._gone, methods=["GET"]),
                 Route("/sessions/{id}/failures", self._fault, methods=["POST"]),
+                Route("/sessions/{id}/introspect", self._introspect, methods=["POST"]),
                 Route("/runs", self._submit, methods=["POST"]),
                 Route("/runs/{id}/events", self._events),
                 Route("/runs/{id}/ack", self._ack, methods=["POST"]),
@@ -267,6 +272,12 @@ class ScriptedSupervisor:
         if request.path_params["id"] in self.sessions:
             self.failures.append((request.path_params["id"], InjectedFailure.model_validate_json(await request.body())))
         return await self._session(request)
+
+    async def _introspect(self, request: Request) -> Response:
+        if request.path_params["id"] not in self.sessions:
+            return _unknown()
+        self.questions.append(IntrospectionRequest.model_validate_json(await request.body()))
+        return _json(self.introspection)
 
     async def _noted(self, request: Request, notes: list[str]) -> Response:
         if request.path_params["id"] in self.sessions:

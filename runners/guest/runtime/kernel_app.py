@@ -45,6 +45,7 @@ from runners.guest.cluster import portpicker, task_context, training_step
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import lanes, notices, publisher
 from runners.guest.runtime import device_setup, instrumentation, interrupts, pip_answers, plain_output, plot_fonts
+from runners.guest.runtime.imported_names import imported_names
 from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
@@ -125,6 +126,16 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             reply |= {"status": "error", "ename": name, "evalue": value}
             reply.setdefault("traceback", [])
         return reply
+
+    def do_complete(self, code: str, cursor_pos: int | None) -> Any:
+        """Complete code; the modules that it imports count even before it has run."""
+        with imported_names(code, self.shell.user_ns):
+            return super().do_complete(code, cursor_pos)
+
+    def do_inspect(self, code: str, cursor_pos: int, *more: Any, **named: Any) -> Any:
+        """Describe what stands at the cursor, as ``do_complete``."""
+        with imported_names(code, self.shell.user_ns):
+            return super().do_inspect(code, cursor_pos, *more, **named)
 
     def raw_input(self, prompt: str = "") -> str:
         if self.keyboard:
