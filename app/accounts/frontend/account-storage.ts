@@ -14,7 +14,7 @@ const SIGNED_OUT = "signed-out";
 const ACCOUNT = "lockstep:account";
 const DRAFT = "lockstep:draft:";
 const OURS = "lockstep:";
-const OF_DEVICE: ReadonlySet<string> = new Set([ACCOUNT, "lockstep:theme", "lockstep:lanes"]);
+const OF_DEVICE: ReadonlySet<string> = new Set([ACCOUNT, "lockstep:theme", "lockstep:lanes", "lockstep:code"]);
 
 /** The storage key of a cell's draft. `account` is empty without an account. */
 export function draftKey(account: string, lesson: string, cell: string): string {

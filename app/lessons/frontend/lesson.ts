@@ -13,6 +13,7 @@ import { RunAll } from "../../runs/frontend/run-all";
 import { RunManager } from "../../runs/frontend/run-manager";
 import type { ScratchCells, ScratchPage } from "../../runs/frontend/scratch-cells";
 import { SessionPanel } from "../../runs/frontend/session-panel";
+import { setUpViewOptions } from "../../runs/frontend/view-options";
 import { language } from "../../web/frontend/strings";
 
 export function setUpCells(): void {
@@ -20,6 +21,7 @@ export function setUpCells(): void {
   const scratch = document.querySelector<HTMLElement>("[data-scratch]");
   const lesson = scratch?.dataset.scratch ?? roots[0]?.dataset.lesson;
   if (!lesson) return;
+  setUpViewOptions();
   const runs = new RunManager();
   const drafts = new Drafts(lesson, availableStorage(), currentAccount);
   const kernels = new LiveKernels();

@@ -10,13 +10,16 @@ import { say, sayCount } from "../../web/frontend/strings";
 import { NetworkError, ResponseError, stop, submit, warmUp } from "./api";
 import type { Found } from "./drafts";
 import type { CellEditor } from "./editor";
+import { codeFrame, lineAfterEdits, lineInCode } from "./error-lines";
+import { Introspector } from "./introspection";
 import { Output } from "./output";
 import { PlainCode } from "./plain-code";
-import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
+import type { ErrorEvent, Finished, Frame, Machine, Outcome, Run, Waiting } from "./protocol";
 import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import { retryUntilAccepted } from "./retry";
 import type { RunListener, RunManager, TrackedRun } from "./run-manager";
 import { ended, type Line, live, running, trouble, waitingLine } from "./status";
+import type { FramePlace } from "./traceback";
 import { Visualizations } from "./visualizations";
 
 /** Shorter waits are not shown. */
@@ -49,6 +52,8 @@ export class Cell implements RunListener {
   private code: string;
   private editor: CellEditor | null = null;
   private loading: Promise<CellEditor> | null = null;
+  /** The line where the last run failed, until the code changes. */
+  private errorLine: number | null = null;
   private undoable: string | null = null;
   private undoWord = say("cell.undoReset");
   private shown: TrackedRun | null = null;
@@ -97,7 +102,9 @@ export class Cell implements RunListener {
     this.code = this.original;
     this.outputBox = need(root, ".output");
     this.status = need(root, ".status");
-    this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`);
+    this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`, (frame) =>
+      this.placeOf(frame),
+    );
     this.visualizations = new Visualizations(this.status, this.title, this.name);
     this.provenance = new ProvenanceLine(root, this.title);
     this.listen();
@@ -280,6 +287,7 @@ export class Cell implements RunListener {
     this.shown = entry;
     this.overSince = restored ? -Infinity : Infinity;
     this.runningSince = 0;
+    this.markErrorLine(null);
     this.root.classList.add("has-output");
     this.output.show(entry.transcript, entry.run);
     this.visualizations.show(entry.transcript, entry.run.topology);
@@ -358,7 +366,10 @@ export class Cell implements RunListener {
     this.root.dataset.outcome = finished.outcome;
     const sessionLost = ["lost", "crash"].includes(finished.outcome);
     this.offerAgain(sessionLost, sessionLost || cellsMissing || workerEnded);
-    if (!restored) announce(`${this.title}: ${line.word}`, line.advice, this.visualizations.words());
+    const failedAt = error ? this.failedLine(error.event, entry.run.code) : null;
+    if (failedAt !== null && this.code === entry.run.code) this.markErrorLine(failedAt, !restored);
+    const place = failedAt === null ? "" : say("error.line", { line: failedAt, cell: this.title });
+    if (!restored) announce(`${this.title}: ${line.word}`, place, line.advice, this.visualizations.words());
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
   }
@@ -370,6 +381,48 @@ export class Cell implements RunListener {
     this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
     this.offerAgain(true, true);
     this.settle(null);
+  }
+
+  /** The innermost line of this cell in a traceback. */
+  private failedLine(error: ErrorEvent, code: string): number | null {
+    for (const frame of error.frames.toReversed()) {
+      const at = codeFrame(frame.text);
+      const line = at && lineInCode(at, code);
+      if (line) return line;
+    }
+    return null;
+  }
+
+  /** `load`: load the editor to show the mark; otherwise it appears once the editor is used. */
+  private markErrorLine(line: number | null, load = false): void {
+    this.errorLine = line;
+    this.editor?.markErrorLine(line);
+    if (load && !this.editor) void this.open();
+  }
+
+  /** The line of a cell that a frame of the shown traceback is in. */
+  private placeOf(frame: Frame): FramePlace | null {
+    const at = codeFrame(frame.text);
+    const kernel = this.shown?.transcript.kernel;
+    if (!at || !kernel) return null;
+    for (const cell of [this, ...this.before.toReversed()]) {
+      const code = cell.codeRunIn(kernel);
+      const line = code === null ? null : lineInCode(at, code);
+      if (code !== null && line !== null)
+        return { line, title: cell.title, rest: at.rest, go: () => void cell.goToLine(line, code) };
+    }
+    return null;
+  }
+
+  /** The code that the kernel ran last for this cell; null if it ran none, or something else is shown. */
+  private codeRunIn(kernel: string): string | null {
+    return this.shown?.transcript.kernel === kernel ? this.shown.run.code : null;
+  }
+
+  /** Shows a line of the code that ran, or where it is now. */
+  private async goToLine(line: number, code: string): Promise<void> {
+    this.root.querySelector(".code-fold")?.setAttribute("open", "");
+    (await this.open()).goToLine(lineAfterEdits(line, code, this.code));
   }
 
   private ended(restored: boolean): void {
@@ -402,11 +455,17 @@ export class Cell implements RunListener {
   private open(): Promise<CellEditor> {
     this.loading ??= this.load().then(async ({ CellEditor }) => {
       await this.plain.ready();
-      this.editor = new CellEditor(this.plain, this.code, say("cell.codeOf", { cell: this.title }), {
+      const introspector = new Introspector(
+        this.lesson,
+        () => this.machine,
+        () => this.above.map((cell) => cell.currentCode),
+      );
+      this.editor = new CellEditor(this.plain, this.code, say("cell.codeOf", { cell: this.title }), introspector, {
         ...this.whileEditing,
         focused: () => this.warm(),
         escaped: () => announce(say("cell.tabLeaves")),
       });
+      this.editor.markErrorLine(this.errorLine);
       return this.editor;
     });
     return this.loading;
@@ -420,6 +479,7 @@ export class Cell implements RunListener {
 
   private edited(code: string): void {
     this.code = code;
+    this.errorLine = null;
     this.undoable = null;
     this.markEdited();
     this.compare(true);
@@ -437,6 +497,7 @@ export class Cell implements RunListener {
 
   private setCode(code: string, spoken = true): void {
     this.code = code;
+    this.errorLine = null;
     this.unsaved = true;
     this.keep();
     this.show(code);

@@ -5,9 +5,18 @@
  * forbids.
  */
 
-import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
+import {
+  acceptCompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionStatus,
+  insertBracket,
+} from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentMore } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { closeSearchPanel, search, searchKeymap } from "@codemirror/search";
 import { countColumn, EditorSelection, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightSpecialChars, keymap } from "@codemirror/view";
 import { tags as t, tagHighlighter } from "@lezer/highlight";
@@ -16,6 +25,12 @@ import { StyleModule } from "style-mod";
 import { announce } from "../../web/frontend/announce";
 import { make } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
+import { editorBar, keyRow, viewOptions } from "./editor-bar";
+import { complete, completion } from "./editor-completion";
+import { documentation, documentOrOutdent, hideDocumentation } from "./editor-documentation";
+import { errorLine, markErrorLine } from "./editor-error-line";
+import "./editor-styles";
+import type { Introspector } from "./introspection";
 import type { PlainCode } from "./plain-code";
 
 const INDENT = 4;
@@ -58,7 +73,7 @@ export class CellEditor {
   private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // screen readers get #editor-help
 
   /** Replaces `plain`, which has the same size and content, and takes over its selection and focus. */
-  constructor(plain: PlainCode, code: string, label: string, events: EditorEvents) {
+  constructor(plain: PlainCode, code: string, label: string, introspector: Introspector, events: EditorEvents) {
     const leave = (): void => {
       this.setTabMoves(true);
       events.escaped();
@@ -66,7 +81,7 @@ export class CellEditor {
     this.view = new EditorView({
       state: EditorState.create({
         doc: plain.before ?? code,
-        extensions: [keys(events, leave), ...look(label), this.listener(events)],
+        extensions: [keys(events, leave, introspector), ...look(label, introspector), this.listener(events)],
       }),
     });
     this.setTabMoves(!plain.clicked);
@@ -77,13 +92,30 @@ export class CellEditor {
     this.view.dispatch({
       selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) },
     });
-    plain.pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
+    const row = keyRow(this.view, () => {
+      tab(this.view);
+      this.view.focus();
+    });
+    plain.pre.replaceWith(make("div.editor", {}, this.view.dom, editorBar(this.view, this.hint), row));
     this.view.scrollDOM.scrollLeft = scrollLeft;
     if (hasFocus) this.view.focus();
   }
 
   focus(): void {
     this.view.focus();
+  }
+
+  /** Puts the cursor at the beginning of a line, counted from 1, and shows it. */
+  goToLine(line: number): void {
+    const { from, text } = this.view.state.doc.line(line);
+    const anchor = from + text.length - text.trimStart().length;
+    this.view.dispatch({ selection: { anchor }, effects: EditorView.scrollIntoView(anchor, { y: "center" }) });
+    this.view.focus();
+  }
+
+  /** Marks the line where the run failed, until the code changes; null for none. */
+  markErrorLine(line: number | null): void {
+    markErrorLine(this.view, line);
   }
 
   setCode(code: string): void {
@@ -114,7 +146,7 @@ export class CellEditor {
   }
 }
 
-function keys(events: EditorEvents, leave: () => void): Extension {
+function keys(events: EditorEvents, leave: () => void, introspector: Introspector): Extension {
   const does = (act: () => void) => () => {
     act();
     return true;
@@ -124,11 +156,20 @@ function keys(events: EditorEvents, leave: () => void): Extension {
     { key: "Mod-Enter", run: does(events.run) },
     { key: "Ctrl-Enter", run: does(events.run) },
     { key: "Alt-Enter", run: () => events.check() },
+    { key: "Escape", run: (view) => closeCompletion(view) || hideDocumentation(view) || closeSearchPanel(view) },
     { key: "Escape", run: does(leave) },
-    { key: "Tab", run: indent, shift: indentLess },
+    { key: "Tab", run: tab, shift: (view) => documentOrOutdent(view, introspector) },
+    ...closeBracketsKeymap,
+    ...searchKeymap,
     ...historyKeymap,
     ...defaultKeymap,
   ]);
+}
+
+/** Accepts a completion or starts one after a name; elsewhere, indents. */
+function tab(view: EditorView): boolean {
+  if (completionStatus(view.state) === "active") return acceptCompletion(view);
+  return complete(view) || indent(view);
 }
 
 /** Inserts spaces up to the next tab stop at the cursor, or before each selected line. */
@@ -146,7 +187,7 @@ function indent(view: EditorView): boolean {
   return true;
 }
 
-function look(label: string): Extension[] {
+function look(label: string, introspector: Introspector): Extension[] {
   return [
     python(),
     history(),
@@ -156,9 +197,15 @@ function look(label: string): Extension[] {
     drawSelection(),
     indentOnInput(),
     bracketMatching(),
+    closeBrackets(),
+    completion(introspector),
+    documentation(),
+    errorLine(),
+    search({ top: true }),
+    viewOptions(),
     syntaxHighlighting(COLORS),
     replacing,
-    EditorState.phrases.of({ "Control character": say("editor.control") }),
+    EditorState.phrases.of(phrases()),
     EditorView.contentAttributes.of({
       "aria-label": label,
       "aria-describedby": "editor-help",
@@ -179,11 +226,38 @@ const replacing = EditorView.domEventHandlers({
   beforeinput(event, view) {
     if (event.inputType !== "insertText" || !event.data || view.composing) return false;
     if (view.state.selection.main.empty) return false;
-    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    const around = insertBracket(view.state, event.data);
+    if (around) view.dispatch(around);
+    else view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
     event.preventDefault();
     return true;
   },
 });
+
+/** CodeMirror's own words, in the page's language. */
+function phrases(): Record<string, string> {
+  return {
+    "Control character": say("editor.control"),
+    Completions: say("editor.completions"),
+    Find: say("editor.find"),
+    next: say("find.next"),
+    previous: say("find.previous"),
+    all: say("find.all"),
+    "match case": say("find.case"),
+    regexp: say("find.regexp"),
+    "by word": say("find.word"),
+    Replace: say("find.replaceWith"),
+    replace: say("find.replace"),
+    "replace all": say("find.replaceAll"),
+    close: say("find.close"),
+    "current match": say("find.current"),
+    "on line": say("find.onLine"),
+    "replaced match on line $": say("find.replaced", { line: "$" }),
+    "replaced $ matches": say("find.replacedAll", { count: "$" }),
+    "Go to line": say("find.goToLine"),
+    go: say("find.go"),
+  };
+}
 
 /** Adopts CodeMirror's style modules as style sheets, before ours, so that ours take precedence. */
 function adoptStyles(): void {

@@ -11,11 +11,11 @@ import { fill, language, localizedNumber, say, sayCount, type Values } from "../
 import { errorHints, NetworkError, ResponseError } from "./api";
 import { laneColor } from "./lane-color";
 import type { LaneGrid } from "./lanes";
-import type { Notice, Run } from "./protocol";
+import type { Frame, Notice, Run } from "./protocol";
 import { renderRow } from "./render-rows";
 import { quieten, showDisplay } from "./rich-output";
 import { TimeSlice } from "./time-slice";
-import { showTraceback } from "./traceback";
+import { type FramePlace, showTraceback } from "./traceback";
 import { type Item, laneOf, type Transcript } from "./transcript";
 import { type ListDelegate, VirtualList } from "./virtual-list";
 
@@ -48,6 +48,7 @@ export class Output implements ListDelegate {
     private readonly bar: HTMLElement,
     private readonly cell: string,
     private readonly fileName: string,
+    private readonly placeOf: (frame: Frame) => FramePlace | null = () => null,
   ) {
     this.list = new VirtualList(box, this);
     this.list.empty();
@@ -178,7 +179,7 @@ export class Output implements ListDelegate {
   private draw(item: Item): HTMLElement {
     if (item.kind === "row") return renderRow(item);
     if (item.kind === "display") return showDisplay(item, this.run, this.cell);
-    if (item.kind === "error") return showTraceback(item.event);
+    if (item.kind === "error") return showTraceback(item.event, this.placeOf);
     const often = item.count > 1 && ` ${say("output.times", { count: localizedNumber(item.count) })}`;
     const words = make("span", {}, noticeText(item.event, say));
     if (words.textContent === item.event.text) void translate(item.event, words);

@@ -1,13 +1,25 @@
-/** Folds a traceback to the learner's code: the frames of libraries are one click away. */
+/**
+ * Folds a traceback to the learner's code: the frames of libraries are one click away, and the frames of cells lead to
+ * their lines.
+ */
 
 import { make } from "../../web/frontend/element";
-import { sayCount } from "../../web/frontend/strings";
+import { say, sayCount } from "../../web/frontend/strings";
 import type { ErrorEvent, Frame } from "./protocol";
 import { renderText } from "./render-rows";
 
 export interface Stretch {
   own: boolean;
   frames: Frame[];
+}
+
+/** The line of a cell that a frame is in. */
+export interface FramePlace {
+  line: number;
+  title: string;
+  /** What follows the line in the frame's head, such as ", in step(x)". */
+  rest: string;
+  go(): void;
 }
 
 /** Groups neighboring frames of the same kind. */
@@ -21,13 +33,27 @@ export function stretches(frames: Frame[]): Stretch[] {
   return found;
 }
 
-export function showTraceback(event: ErrorEvent): HTMLElement {
+export function showTraceback(event: ErrorEvent, placeOf: (frame: Frame) => FramePlace | null): HTMLElement {
   const parts = stretches(event.frames).map(({ own, frames }) => {
-    const painted = frames.map((frame) => make("div.frame", {}, ...renderText(frame.text)));
+    const painted = frames.map((frame) => showFrame(frame, own ? placeOf(frame) : null));
     if (own) return make("div.own", {}, ...painted);
     const summary = make("summary", {}, sayCount("output.frames", frames.length));
     return make("details.library", {}, summary, ...painted);
   });
   if (!parts.length) parts.push(make("div.own", {}, ...renderText(`${event.name}: ${event.value}`)));
   return make("div.traceback", {}, ...parts);
+}
+
+function showFrame(frame: Frame, place: FramePlace | null): HTMLElement {
+  const rows = renderText(frame.text);
+  if (place) {
+    const link = make(
+      "button.frame-place",
+      { type: "button" },
+      say("error.line", { line: place.line, cell: place.title }),
+    );
+    link.addEventListener("click", () => place.go());
+    rows[0]?.replaceChildren(link, place.rest);
+  }
+  return make("div.frame", {}, ...rows);
 }

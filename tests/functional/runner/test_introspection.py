@@ -84,7 +84,8 @@ async def test_a_run_does_not_wait_for_a_question_without_end(learner: SessionCl
 async def test_questions_add_nothing_to_the_next_run_and_take_nothing_from_it(learner: SessionClient) -> None:
     talks = (
         "import threading, time\nasked = threading.Event()\n"
-        "threading.Thread(target=lambda: (asked.wait(), time.sleep(0.3), print('late', flush=True)), daemon=True).start()\n"
+        "def talk():\n    asked.wait()\n    time.sleep(0.3)\n    print('late', flush=True)\n"
+        "threading.Thread(target=talk, daemon=True).start()\n"
         "class Loud:\n    def __dir__(self):\n        asked.set()\n        return ['loud']\nloud = Loud()"
     )
     assert (await learner.run(talks)).outcome == Outcome.ok

@@ -1,0 +1,93 @@
+/**
+ * What belongs to an editor besides its code: the line below it, and the keys that a phone's keyboard hides. Line
+ * numbers and wrapping are choices for all editors.
+ */
+
+import { insertBracket } from "@codemirror/autocomplete";
+import { openSearchPanel } from "@codemirror/search";
+import { Compartment, type Extension } from "@codemirror/state";
+import { EditorView, lineNumbers } from "@codemirror/view";
+
+import { make } from "../../web/frontend/element";
+import { say } from "../../web/frontend/strings";
+import { readViewOptions, storeViewOptions, type ViewOption } from "./view-options";
+
+const KEYS = ["(", ")", "_", ":", "=", "[", "]"];
+const options = new Compartment();
+const editors = new Set<EditorView>();
+
+/** The chosen line numbers and wrapping, as an extension. */
+export function viewOptions(): Extension {
+  const chosen = readViewOptions();
+  return options.of(extensions(chosen));
+}
+
+/** The line below the code: tools, which are one stop for Tab, and what Tab does. */
+export function editorBar(view: EditorView, hint: HTMLElement): HTMLElement {
+  editors.add(view);
+  const tools = make("div.tools", { role: "toolbar", "aria-label": say("editor.tools") }, ...toolButtons(view));
+  const buttons = [...tools.querySelectorAll("button")];
+  for (const button of buttons.slice(1)) button.tabIndex = -1;
+  tools.addEventListener("keydown", ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    if (step && at >= 0) buttons[(at + step + buttons.length) % buttons.length]?.focus();
+  });
+  return make("div.editor-bar", {}, tools, hint);
+}
+
+/** The row of keys on a touch screen, above its keyboard, which stays open. */
+export function keyRow(view: EditorView, tab: () => void): HTMLElement {
+  const row = make("div.key-row", { role: "toolbar", "aria-label": say("editor.keys") });
+  for (const key of KEYS) row.append(button(key, () => insert(view, key)));
+  row.append(button("Tab", tab), ...toolButtons(view));
+  row.addEventListener("pointerdown", (event) => event.preventDefault());
+  const viewport = window.visualViewport;
+  const follow = (): void => {
+    if (viewport) row.style.bottom = `${Math.max(0, window.innerHeight - viewport.height - viewport.offsetTop)}px`;
+  };
+  for (const event of ["resize", "scroll"]) viewport?.addEventListener(event, follow);
+  return row;
+}
+
+function toolButtons(view: EditorView): HTMLElement[] {
+  return [
+    optionButton("wrap", say("editor.wrap")),
+    optionButton("numbers", say("editor.numbers")),
+    button(say("editor.find"), () => openSearchPanel(view)),
+  ];
+}
+
+function button(label: string, act: () => void): HTMLElement {
+  const made = make("button", { type: "button" }, label);
+  made.addEventListener("click", act);
+  return made;
+}
+
+function optionButton(option: ViewOption, label: string): HTMLElement {
+  const made = button(label, () => toggle(option));
+  made.dataset.option = option;
+  made.ariaPressed = String(readViewOptions().includes(option));
+  return made;
+}
+
+/** Turns an option on or off in every editor of the page. */
+function toggle(option: ViewOption): void {
+  const chosen = readViewOptions();
+  const next = chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option];
+  storeViewOptions(next);
+  for (const editor of editors) editor.dispatch({ effects: options.reconfigure(extensions(next)) });
+  for (const each of document.querySelectorAll<HTMLElement>(`[data-option=${option}]`))
+    each.ariaPressed = String(next.includes(option));
+}
+
+function extensions(chosen: ViewOption[]): Extension[] {
+  return [chosen.includes("wrap") ? EditorView.lineWrapping : [], chosen.includes("numbers") ? lineNumbers() : []];
+}
+
+function insert(view: EditorView, key: string): void {
+  const typed = view.state.update(view.state.replaceSelection(key), { userEvent: "input.type" });
+  view.dispatch(insertBracket(view.state, key) ?? typed);
+  view.dispatch({ scrollIntoView: true });
+  view.focus();
+}
