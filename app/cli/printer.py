@@ -26,6 +26,10 @@ from runners.wire.protocol import (
 )
 
 _ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_IN_SCRIPT = re.compile(
+    r"^( *)(?:{0})*Cell(?:{0})* ?(?:{0})* ?(?:{0})*In ?\[\d+\](?:{0})*(?=, line \d)".format(r"\x1b\[[0-9;]*m")
+)
+"""How IPython names the code of a run at the beginning of a frame."""
 _CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters that JSON does not have to escape, but that a terminal may execute, or that reorder a line."""
 
@@ -68,7 +72,9 @@ class TextPrinter:
     lines, each with the name of its lane.
     """
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO, script: str = "") -> None:
+        """``script`` is the name of the program in tracebacks; without it, IPython's own stays."""
+        self._script = script
         self._out = _TerminalWriter(out)
         self._err = _TerminalWriter(err)
         self._session_failed = False
@@ -100,7 +106,7 @@ class TextPrinter:
             case DisplayEvent(lane=lane, data=data) if text := display_text(data):
                 self._whole(lane, self._out, text)
             case ErrorEvent(lane=lane, frames=frames):
-                trace = "\n".join(frame.text.rstrip("\n") for frame in frames)
+                trace = "\n".join(self._named(frame.text.rstrip("\n")) for frame in frames)
                 self._whole(lane, self._err, trace if self._err.is_terminal else _ANSI_COLOR.sub("", trace))
             case NoticeEvent(lane=lane, code=code, text=text):
                 self._session_failed = self._session_failed or code == "session-failed"
@@ -111,6 +117,10 @@ class TextPrinter:
                 self._err.end()
                 if event.outcome not in (Outcome.ok, Outcome.error) and not self._session_failed:
                     self._err.write(f"lockstep: {_outcome_message(event)}\n")
+
+    def _named(self, frame: str) -> str:
+        """A frame of the script, as ``train.py, line 5``."""
+        return _IN_SCRIPT.sub(lambda found: found[1] + self._script, frame, count=1) if self._script else frame
 
     def _say_how_often(self) -> None:
         """After a repeated notice, which is shown once, say how often it was repeated."""

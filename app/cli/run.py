@@ -31,11 +31,14 @@ def run(
     """
     spec = _spec(topology, keras)
     settings = read_settings()
-    request = _request(spec, read_source(file), timeout)
+    code = read_source(file)
+    request = _request(spec, code, timeout)
+    # IPython leaves out empty first lines: then its numbers are not those of the file.
+    name = Path(file).name if file != "-" and code.split("\n", 1)[0].strip() else ""
 
     from app.cli import script_runner  # imported late, so that usage errors appear without delay
 
-    raise typer.Exit(script_runner.run_script(request, settings, as_json=as_json))
+    raise typer.Exit(script_runner.run_script(request, settings, as_json=as_json, name=name))
 
 
 def _spec(topology: str, keras: int) -> SessionSpec:

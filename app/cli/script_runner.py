@@ -17,9 +17,12 @@ from runners.wire.protocol import Event, FinishedEvent, Outcome, RunRequest, Sta
 _INTERRUPTED = 130
 
 
-def run_script(request: RunRequest, settings: Settings, *, as_json: bool) -> int:
-    """Run a script and print its output; returns the exit status, or exits with a sentence."""
-    printer = JsonPrinter(sys.stdout) if as_json else TextPrinter(sys.stdout, sys.stderr)
+def run_script(request: RunRequest, settings: Settings, *, as_json: bool, name: str = "") -> int:
+    """Run a script and print its output; returns the exit status, or exits with a sentence.
+
+    ``name`` is what tracebacks call it.
+    """
+    printer = JsonPrinter(sys.stdout) if as_json else TextPrinter(sys.stdout, sys.stderr, name)
     try:
         return asyncio.run(_ScriptRun(request, printer).run(settings))
     except NoRunnerAvailable as e:

@@ -31,6 +31,7 @@ let switches = 0;
 interface Lane {
   root: HTMLDetailsElement;
   count: HTMLElement;
+  wait: HTMLElement;
   sheet: VirtualList;
 }
 
@@ -55,6 +56,7 @@ export class LaneGrid {
     bar: HTMLElement,
     private readonly delegate: ListDelegate,
     private readonly topology: string,
+    private readonly waitsFor: ReadonlyMap<string, string>,
     private readonly chosen: () => void,
   ) {
     const [above, below] = [make("div.stretch"), make("div.stretch")];
@@ -122,8 +124,9 @@ export class LaneGrid {
   }
 
   private parts(): [VirtualList, Item[]][] {
-    const lanes = [...this.lanes].map(([name, { sheet, count }]): [VirtualList, Item[]] => {
+    const lanes = [...this.lanes].map(([name, { sheet, count, wait }]): [VirtualList, Item[]] => {
       const mine = this.layout.lanes.get(name) ?? [];
+      this.showWait(wait, this.waitsFor.get(name) ?? "");
       const words = sayCount("lanes.lines", mine.length);
       if (count.textContent !== words) count.textContent = words;
       return [sheet, mine];
@@ -131,21 +134,30 @@ export class LaneGrid {
     return [[this.above, this.layout.above], ...lanes, [this.below, this.layout.below]];
   }
 
+  /** Shows, in its color, the process that a lane waits for. */
+  private showWait(wait: HTMLElement, other: string): void {
+    if ((wait.dataset.other ?? "") === other) return;
+    wait.dataset.other = other;
+    wait.className = `lane-wait ${other && laneColor(other, this.topology)}`;
+    wait.textContent = other && say("lanes.waitsFor", { task: other });
+  }
+
   private add(name: string): void {
     const title =
       name === OTHER_LANES ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
     const count = make("span.lane-count");
+    const wait = make("span.lane-wait");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(
       `details.run-lane.${laneColor(name, this.topology)}`,
       { role: "group", "aria-label": title.textContent ?? "" },
-      make("summary", {}, title, count),
+      make("summary", {}, title, count, wait),
       box,
     );
     root.firstElementChild?.addEventListener("click", () => this.turned.set(name, !root.open));
     const sheet = new VirtualList(box, name === OTHER_LANES ? this.delegate : this.bare(), MOST);
     sheet.empty();
-    this.lanes.set(name, { root, count, sheet });
+    this.lanes.set(name, { root, count, wait, sheet });
     const names = sortLanes(this.lanes.keys());
     const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
     this.grid.insertBefore(root, next?.root ?? null); // do not move the others, which would reset their scroll position

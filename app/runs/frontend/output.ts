@@ -128,7 +128,9 @@ export class Output implements ListDelegate {
     try {
       const { LaneGrid } = await import("./lanes");
       if (this.transcript === transcript) {
-        this.lanes = new LaneGrid(this.box, this.bar, this, this.topology, () => this.repaintAll());
+        this.lanes = new LaneGrid(this.box, this.bar, this, this.topology, transcript.waitsFor, () =>
+          this.repaintAll(),
+        );
       }
     } catch {
       this.laneless = true;

@@ -42,6 +42,8 @@ export class Transcript {
   readonly checks: CheckEvent[] = [];
   /** The latest progress of each lane and label, the most recently started last. */
   readonly progress = new Map<string, Progress>();
+  /** By lane: the process that it waits for. */
+  readonly waitsFor = new Map<string, string>();
   lastSeq = 0;
   started = false;
   /** The ID of the kernel that ran it, empty if unknown; null before the run has started. */
@@ -83,7 +85,17 @@ export class Transcript {
     return this.items.map((item) => `${inLane(laneOf(item), asText(item))}\n`);
   }
 
+  /** A process waits from the notice about it until anything else comes from it, or the run ends. */
+  private noteWait(event: RunEvent): void {
+    if (event.kind === "finished") this.waitsFor.clear();
+    if (!("lane" in event) || !event.lane) return;
+    const waits = event.kind === "notice" && event.code.startsWith("waiting-for-");
+    if (waits) this.waitsFor.set(event.lane, String(event.values.other));
+    else this.waitsFor.delete(event.lane);
+  }
+
   private take(event: RunEvent): void {
+    this.noteWait(event);
     switch (event.kind) {
       case "started":
         this.started = true;

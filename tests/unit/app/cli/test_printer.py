@@ -187,3 +187,22 @@ def test_json_keeps_letters_of_all_languages_and_escapes_what_a_terminal_obeys()
     shown = escape_json_controls(document)
     assert shown == '{\n  "text": "한글 \\u009b31m\\u007f \\u202edenrut\\u2069"\n}'
     assert json.loads(shown) == json.loads(document)
+
+
+COLORED = "\x1b[96mCell\x1b[39m\x1b[96m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 2\x1b[39m, in f(x)\n----> 2 1/x"
+
+
+@pytest.mark.parametrize(
+    ("frame", "shown"),
+    [
+        (COLORED, "train.py, line 2, in f(x)\n----> 2 1/x\n"),
+        ("  Cell In[4], line 1\n    x = = 1\n", "  train.py, line 1\n    x = = 1\n"),
+        ("Cell In[1] is only mentioned", "Cell In[1] is only mentioned\n"),
+        ("File ~/lib/json.py:3, in f()\nCell In[1], line 2", "File ~/lib/json.py:3, in f()\nCell In[1], line 2\n"),
+    ],
+)
+def test_a_traceback_names_the_script_and_its_line(frame: str, shown: str) -> None:
+    err = io.StringIO()
+    error = ErrorEvent(seq=1, at_ms=1, name="E", value="", frames=[TracebackFrame(text=frame, own=True)])
+    TextPrinter(io.StringIO(), err, "train.py").show(error)
+    assert err.getvalue() == shown

@@ -221,3 +221,26 @@ test("what checks said is kept apart from the output, each once", () => {
   assert.deepEqual(transcript.checks, [check]);
   assert.equal(transcript.text(), "printed\n");
 });
+
+test("a lane waits until anything else comes from it, or the run ends", () => {
+  const waits = (seq: number, lane: string, other: string): RunEvent => ({
+    ...(notice(seq, "", lane) as Extract<RunEvent, { kind: "notice" }>),
+    code: "waiting-for-paused",
+    values: { task: lane, other },
+  });
+  const transcript = after(waits(1, "worker 0", "worker 1"), text(2, "the cell's own\n"), waits(3, "chief", "ps 0"));
+  assert.deepEqual(Object.fromEntries(transcript.waitsFor), { "worker 0": "worker 1", chief: "ps 0" });
+  transcript.apply({ kind: "metric", seq: 4, at_ms: 4, step: 1, per: "step", values: {}, lane: "worker 0" });
+  assert.deepEqual(Object.fromEntries(transcript.waitsFor), { chief: "ps 0" });
+  transcript.apply({
+    kind: "finished",
+    seq: 5,
+    at_ms: 5,
+    outcome: "ok",
+    duration_ms: 1,
+    first_output_ms: null,
+    peak_bytes: null,
+    limit: null,
+  });
+  assert.equal(transcript.waitsFor.size, 0);
+});
