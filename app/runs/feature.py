@@ -15,6 +15,7 @@ from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessio
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.display_routes import router as display_router
 from app.runs.draft_routes import router as draft_router
+from app.runs.editor_texts import router as editor_text_router
 from app.runs.error_hints import router as hint_router
 from app.runs.introspection_routes import router as introspection_router
 from app.runs.judgements import RUN_HOOKS
@@ -89,6 +90,7 @@ FEATURE = Feature(
         scratch_router,
         hint_router,
         introspection_router,
+        editor_text_router,
     ),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),

@@ -53,6 +53,11 @@ export async function errorHints(): Promise<Record<string, string>> {
   return (await json(`/${language()}/error-hints`)) as Record<string, string>;
 }
 
+/** What the editor says, in the page's language. */
+export async function editorTexts(): Promise<Record<string, string>> {
+  return (await json(`/${language()}/editor-texts`)) as Record<string, string>;
+}
+
 export async function stop(run: Run): Promise<void> {
   await json(run.urls.stop, { method: "POST" });
 }

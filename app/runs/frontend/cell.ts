@@ -6,12 +6,11 @@
 
 import { announce } from "../../web/frontend/announce";
 import { make, need } from "../../web/frontend/element";
-import { say, sayCount } from "../../web/frontend/strings";
-import { NetworkError, ResponseError, stop, submit, warmUp } from "./api";
+import { addTexts, say, sayCount } from "../../web/frontend/strings";
+import { editorTexts, NetworkError, ResponseError, stop, submit, warmUp } from "./api";
 import type { Found } from "./drafts";
 import type { CellEditor } from "./editor";
 import { codeFrame, lineAfterEdits, lineInCode } from "./error-lines";
-import { Introspector } from "./introspection";
 import { Output } from "./output";
 import { PlainCode } from "./plain-code";
 import type { ErrorEvent, Finished, Frame, Machine, Outcome, Run, Waiting } from "./protocol";
@@ -24,6 +23,9 @@ import { Visualizations } from "./visualizations";
 
 /** Shorter waits are not shown. */
 const PATIENCE_MS = 350;
+
+/** The words of all editors, on their way. */
+let texts: Promise<void> | null = null;
 
 /** Where a cell's code is stored. */
 export interface CodeStore {
@@ -449,18 +451,21 @@ export class Cell implements RunListener {
   }
 
   private load(): Promise<typeof import("./editor")> {
-    return import("./editor");
+    texts ??= editorTexts().then(addTexts, () => {
+      texts = null; // without its words, the editor works; the next one asks for them again
+    });
+    return Promise.all([import("./editor"), texts]).then(([editor]) => editor);
   }
 
   private open(): Promise<CellEditor> {
     this.loading ??= this.load().then(async ({ CellEditor }) => {
       await this.plain.ready();
-      const introspector = new Introspector(
-        this.lesson,
-        () => this.machine,
-        () => this.above.map((cell) => cell.currentCode),
-      );
-      this.editor = new CellEditor(this.plain, this.code, say("cell.codeOf", { cell: this.title }), introspector, {
+      const about = {
+        lesson: this.lesson,
+        machine: () => this.machine,
+        above: () => this.above.map((cell) => cell.currentCode),
+      };
+      this.editor = new CellEditor(this.plain, this.code, say("cell.codeOf", { cell: this.title }), about, {
         ...this.whileEditing,
         focused: () => this.warm(),
         escaped: () => announce(say("cell.tabLeaves")),

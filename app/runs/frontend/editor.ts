@@ -30,7 +30,7 @@ import { complete, completion } from "./editor-completion";
 import { documentation, documentOrOutdent, hideDocumentation } from "./editor-documentation";
 import { errorLine, markErrorLine } from "./editor-error-line";
 import "./editor-styles";
-import type { Introspector } from "./introspection";
+import { Introspector, type Surroundings } from "./introspection";
 import type { PlainCode } from "./plain-code";
 
 const INDENT = 4;
@@ -73,7 +73,8 @@ export class CellEditor {
   private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // screen readers get #editor-help
 
   /** Replaces `plain`, which has the same size and content, and takes over its selection and focus. */
-  constructor(plain: PlainCode, code: string, label: string, introspector: Introspector, events: EditorEvents) {
+  constructor(plain: PlainCode, code: string, label: string, surroundings: Surroundings, events: EditorEvents) {
+    const introspector = new Introspector(surroundings);
     const leave = (): void => {
       this.setTabMoves(true);
       events.escaped();

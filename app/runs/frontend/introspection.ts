@@ -25,21 +25,24 @@ const IMPORT = /^(?:import|from)[ \t].*$/gm;
 const NAME = /[\p{L}_][\p{L}\p{N}_]*/gu;
 const LONGEST = 60;
 
-/** Asks for one cell. `above` is the code of the cells above on the same machine: their imports count. */
+/** Where the code of an editor is. */
+export interface Surroundings {
+  lesson: string;
+  machine(): Machine;
+  /** The code of the cells above on the same machine: their imports count. */
+  above(): string[];
+}
+
 export class Introspector {
-  constructor(
-    private readonly lesson: string,
-    private readonly machine: () => Machine,
-    private readonly above: () => string[],
-  ) {}
+  constructor(private readonly about: Surroundings) {}
 
   /** The kernel's answer; null if there is none. */
   async ask({ kind, code, cursor }: Question): Promise<Introspection | null> {
-    const imports = importsOf(this.above());
+    const imports = importsOf(this.about.above());
     const units = imports.length;
     const body = JSON.stringify({
-      lesson: this.lesson,
-      ...this.machine(),
+      lesson: this.about.lesson,
+      ...this.about.machine(),
       kind,
       code: imports + code,
       cursor: characters(imports + code.slice(0, cursor)),
@@ -60,7 +63,7 @@ export class Introspector {
 
   /** Names in the code of this cell and those above that could stand at the end of `before`. */
   known(before: string, code: string): string[] {
-    return knownNames(before, [...this.above(), code].join("\n"));
+    return knownNames(before, [...this.about.above(), code].join("\n"));
   }
 }
 

@@ -5,10 +5,19 @@ let words: Record<string, string> | null = null;
 
 export type Values = Record<string, string | number>;
 
+/** Adds texts that the page does not have, because few of its readers need them. */
+export function addTexts(texts: Record<string, string>): void {
+  words = { ...read(), ...texts };
+}
+
 /** The text `key`, with its `{names}` filled in. */
 export function say(key: string, values: Values = {}): string {
+  return fill(read()[key] ?? key, values);
+}
+
+function read(): Record<string, string> {
   words ??= JSON.parse(document.getElementById("strings")?.textContent ?? "{}") as Record<string, string>;
-  return fill(words[key] ?? key, values);
+  return words;
 }
 
 /** The text `key` for `count` things: `key.one` or `key.other`. */

@@ -8,9 +8,10 @@ const source = readdirSync("app", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts"))
   .map((name) => readFileSync(`app/${name}`, "utf8"))
   .join("\n");
+/** The texts in the page, and those that it loads with the editor. */
 const island = new Set(
-  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map(
-    (found) => found[1] as string,
+  ["app/web/templates/strings.html", "app/runs/editor_texts.py"].flatMap((name) =>
+    [...readFileSync(name, "utf8").matchAll(/^ +"([\w.-]+)": (?:N?_|ngettext)\(/gm)].map((found) => found[1] as string),
   ),
 );
 
