@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
-from app.lessons.dependencies import CatalogDep
-from app.runs.dispatcher import RunDispatcherDep, find_lesson
+from app.runs.dispatcher import RunDispatcherDep
 from app.runs.introspection import introspect
+from app.runs.lesson_lookup import LessonLookupDep
 from app.runs.machines import choose_machine, lesson_machines
 from app.runs.service import check_code
 from app.web.access import Access
@@ -37,9 +37,9 @@ class QuestionIn(BaseModel):
 
 @router.post("/introspection", name="introspect_code")
 async def introspect_code(
-    asked: QuestionIn, learner: OptionalLearnerId, catalog: CatalogDep, dispatcher: RunDispatcherDep
+    asked: QuestionIn, learner: OptionalLearnerId, lookup: LessonLookupDep, dispatcher: RunDispatcherDep
 ) -> Response:
-    lesson = find_lesson(catalog, asked.lesson)
+    lesson = await lookup.lesson(asked.lesson)
     machine = choose_machine(lesson_machines(lesson), asked.topology, asked.keras)
     if learner is not None:
         dispatcher.questions.admit(learner, time.monotonic())
