@@ -41,6 +41,8 @@ export function keyRow(view: EditorView, tab: () => void): HTMLElement {
   const row = make("div.key-row", { role: "toolbar", "aria-label": say("editor.keys") });
   for (const key of KEYS) row.append(button(key, () => insert(view, key)));
   row.append(button("Tab", tab), ...toolButtons(view));
+  // Tab passes it by, because it goes when the focus leaves the code. A row that scrolls would be a stop by itself.
+  for (const each of [row, ...row.querySelectorAll("button")]) each.tabIndex = -1;
   row.addEventListener("pointerdown", (event) => event.preventDefault());
   const viewport = window.visualViewport;
   const follow = (): void => {
