@@ -129,8 +129,13 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
 
     def do_complete(self, code: str, cursor_pos: int | None) -> Any:
         """Complete code; the modules that it imports count even before it has run."""
-        with imported_names(code, self.shell.user_ns):
-            return super().do_complete(code, cursor_pos)
+        # IPython prints the traceback of what fails meanwhile, or is interrupted: the next run would show it.
+        hook, sys.excepthook = sys.excepthook, lambda *_: None
+        try:
+            with imported_names(code, self.shell.user_ns):
+                return super().do_complete(code, cursor_pos)
+        finally:
+            sys.excepthook = hook
 
     def do_inspect(self, code: str, cursor_pos: int, *more: Any, **named: Any) -> Any:
         """Describe what stands at the cursor, as ``do_complete``."""
