@@ -14,7 +14,8 @@ from app.admin.models import AuditEntry
 from app.comments.models import Comment
 from app.db import Database
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
-from app.runs.models import CodeDraft, Run, RunEvent
+from app.playground.models import SharedPlayground
+from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
 from app.site_switches import SiteSwitch
 from app.tables import TABLES
 
@@ -59,6 +60,16 @@ async def fill_every_table(db: Database) -> None:
                 CodeDraft,
                 {"account_id": ADA, "lesson": "c/l", "cell": "x", "code": DIFFICULT, "original_digest": "0" * 16}
                 | {"version": 3, "updated_at": TIME},
+            ),
+            (
+                ScratchCell,
+                {"learner_id": "v", "lesson": "c/l", "name": "mine-1", "kind": "text", "source": DIFFICULT}
+                | {"position": 0, "version": 1, "created_at": TIME, "updated_at": TIME},
+            ),
+            (
+                SharedPlayground,
+                {"id": "s" * 22, "account_id": ADA, "title": DIFFICULT, "topology": "cpu", "keras": 3}
+                | {"cells": "[]", "created_at": TIME},
             ),
             (Submission, {"run_id": run, "idempotency_key": "k", "results": DIFFICULT, "lesson_digest": "d"}),
             (

@@ -314,10 +314,11 @@ async def test_a_draft_whose_first_version_has_a_mistake_is_not_announced(
 async def test_lessons_are_read_while_the_database_is_away(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     async with await signed_in_browser(app, "instructor") as teacher:
 
-        def away() -> None:
+        def away(*_asked: object) -> None:
             raise OSError("the database is away")
 
-        monkeypatch.setattr(app.state.db, "session", away)
+        for way in ("session", "read"):
+            monkeypatch.setattr(app.state.db, way, away)
         page = await teacher.get("/en/courses/small/first")
         assert page.status_code == 200
         assert TITLE not in page.text

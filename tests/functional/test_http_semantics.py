@@ -79,7 +79,7 @@ async def test_allow_names_every_method_of_the_path(app: FastAPI, client: httpx.
         if isinstance(route, Route):
             methods.setdefault(_address(route, {"lang": "en", "form": "py"}), set()).update(route.methods or ())
     for url, known in methods.items():
-        response = await client.delete(url)
+        response = await client.patch(url)  # no route has this method
         assert response.status_code == 405, url
         assert {*known, *(["HEAD"] if "GET" in known else [])} <= set(response.headers["allow"].split(", ")), url
     assert (await client.delete("/en/sign-in")).headers["allow"] == "GET, HEAD, POST"

@@ -301,7 +301,7 @@ async def test_search_engines_hear_of_other_languages_on_public_pages_only(publi
 
 async def test_a_lesson_that_is_not_translated_is_shown_in_english_with_a_note(client: httpx.AsyncClient) -> None:
     html = (await client.get("/ko/courses/small/first")).text
-    assert '<article data-reading="small/first" lang="en">' in html
+    assert '<article data-reading="small/first" data-scratch="small/first" lang="en">' in html
     assert '<p class="admonition note" role="note" lang="ko">' in html
     assert "Some prose." in html
     assert 'role="note" lang=' not in (await client.get("/en/courses/small/first")).text

@@ -23,7 +23,7 @@ from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.feedback.models import LessonVote, ProblemReport
 from app.main import FEATURES
 from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
-from app.runs.models import Run, RunEvent, RunState
+from app.runs.models import Run, RunEvent, RunState, ScratchCell
 from app.runs.personal_data import move_runs, purge_runs
 from tests.factories.accounts import store_account
 
@@ -48,6 +48,17 @@ def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
     answer = {"helpful": True, "comment": "Good.", "language": "en"}
     return [
         *_run(learner, at, events),
+        ScratchCell(
+            learner_id=learner,
+            lesson="c/a",
+            name="mine-1",
+            kind="code",
+            source="1",
+            position=0,
+            version=1,
+            created_at=at,
+            updated_at=at,
+        ),
         LedgerEntry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, occurred_at=at),
         visit,
         LearnerTimeZone(learner_id=learner, time_zone="Asia/Seoul", updated_at=at),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,18 +64,20 @@ def _spoken_without_say(source: str) -> list[str]:
     found: list[str] = []
     brackets: list[_Bracket] = [_Bracket("", "")]
     statement: list[str] = []
-    for is_string, value in _tokens(source):
-        if is_string:
+    tokens = [*_tokens(source), (False, "")]
+    for (is_string, value), (_, following) in pairwise(tokens):
+        is_key = following == ":" and (not statement or statement[-1] == ",")
+        if is_string and not is_key:
             told = _is_told(statement, brackets)
             unheard = any(UNHEARD.fullmatch(one.before) for one in brackets)
             pattern = _WORD if told else _SENTENCE
             if pattern.search(NAMES.sub("", value)) and not unheard:
                 found.append(value)
-        elif value in _OPEN:
+        elif value in _OPEN and not is_string:
             brackets.append(_Bracket(value, statement[-1] if statement else ""))
-        elif value in _CLOSED and len(brackets) > 1:
+        elif value in _CLOSED and not is_string and len(brackets) > 1:
             brackets.pop()
-        elif value == ",":
+        elif value == "," and not is_string:
             brackets[-1].commas += 1
         statement = [] if value in (";", "{", "}") and not is_string else [*statement, "" if is_string else value]
     return found
@@ -122,6 +125,7 @@ def test_all_scripts_are_looked_at() -> None:
         ('make("p.note", {}, "Saved");', ["Saved"]),
         ('place.append(make("b"), "Saved");', ["Saved"]),
         ('const WORDS = "This was saved.";', ["This was saved."]),
+        ('const words = { "This was saved": say("saved"), other: "This was lost." };', ["This was lost."]),
         ('throw new Error("This page has no such thing.");', []),
         ('label.textContent = say("saved");', []),
         ('label.textContent = "·";', []),

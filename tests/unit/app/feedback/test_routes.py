@@ -265,7 +265,7 @@ async def test_new_cookies_do_not_multiply_the_votes_of_one_address(room: Class,
     answers = [await vote() for _ in range(60)]
 
     assert [answer.status_code for answer in answers] == [303] * 40 + [429] * 20
-    assert "Wait 60 seconds" in answers[-1].text
+    assert re.search(r"Wait [1-6][0-9] seconds", answers[-1].text), "some of the minute has passed"
     assert len(await votes(room.app)) == 40
     assert (await vote(answers[0].cookies)).status_code == 303, "a vote that is there already can change"
     assert (await room.ada.post(VOTE, data={"helpful": "yes"})).status_code == 303, "an account has a vote of its own"
