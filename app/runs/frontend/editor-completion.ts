@@ -68,7 +68,13 @@ export function completion(introspector: Introspector): Extension {
     }
     return options.length ? { from, options, validFor: NAME } : null;
   };
-  return autocompletion({ override: [source], activateOnTyping: false, icons: false, maxRenderedOptions: 200 });
+  return autocompletion({
+    override: [source],
+    activateOnTyping: false,
+    interactionDelay: 0,
+    icons: false,
+    maxRenderedOptions: 200,
+  });
 }
 
 /** Python's keywords and built-in names, which CodeMirror knows. */
