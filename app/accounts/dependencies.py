@@ -106,7 +106,7 @@ async def get_principal(request: Request, query: PrincipalQuery = _PRINCIPAL_QUE
 
 
 async def find_viewer(scope: Scope, query: PrincipalQuery) -> Row | None:
-    """All that SQL says of whoever is signed in; asked once per request, by the first caller's query."""
+    """The database's row about the signed-in viewer; read once per request, by the first caller's query."""
     if (known := scope.get(_ROW_KEY)) is None:
         request = Request(scope)
         token = session_token_hash(received_cookies(request))

@@ -59,7 +59,7 @@ class PrincipalQuery:
         self._query = PreparedQuery(select(viewer, *known))
 
     async def row(self, db: Database, token_hash: str, at: datetime) -> Row | None:
-        """All that SQL says of whoever the session token belongs to at that time."""
+        """The row about the viewer to whom the session token belongs at that time."""
         rows = await self._query.read(db, token=token_hash, at=at)
         return rows[0] if rows else None
 

@@ -95,4 +95,5 @@ def json_for_script(value: Any) -> str:
 
 def has_own_colors(html: str) -> bool:
     """Whether HTML chooses colors, which were chosen for a white page."""
-    return any(word in html.lower() for word in ("color:", "color=", "background:", "background=", "fill:", "fill="))
+    lower = html.lower()
+    return any(word in lower for word in ("color:", "color=", "background:", "background=", "fill:", "fill="))

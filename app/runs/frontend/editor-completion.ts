@@ -1,4 +1,4 @@
-/** Completion in the editor: Tab after a name offers what could stand there, and completes the only possibility. */
+/** Completion in the editor: Tab after a name offers the names that could follow, and completes the only possibility. */
 
 import {
   autocompletion,

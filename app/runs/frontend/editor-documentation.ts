@@ -1,4 +1,4 @@
-/** Shift+Tab shows the signature and documentation of what stands at the cursor; pressed again, it moves there. */
+/** Shift+Tab shows the signature and documentation of the name at the cursor; pressed again, it moves there. */
 
 import { indentLess } from "@codemirror/commands";
 import { type Extension, StateEffect, StateField } from "@codemirror/state";

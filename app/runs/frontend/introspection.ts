@@ -61,7 +61,7 @@ export class Introspector {
     }
   }
 
-  /** Names in the code of this cell and those above that could stand at the end of `before`. */
+  /** Names in the code of this cell and those above that could complete `before`. */
   known(before: string, code: string): string[] {
     return knownNames(before, [...this.about.above(), code].join("\n"));
   }
@@ -73,7 +73,7 @@ export function importsOf(code: string[]): string {
   return [...new Set(lines)].map((line) => `${line}\n`).join("");
 }
 
-/** The names in `code` that could stand at the end of `before`: after a dot, only what follows the same names there. */
+/** The names in `code` that could complete `before`: after a dot, only what follows the same names there. */
 export function knownNames(before: string, code: string): string[] {
   const written = /(?:([\p{L}_][\p{L}\p{N}_.]*)\.)?([\p{L}_][\p{L}\p{N}_]*)?$/u.exec(before);
   const [owner, start = ""] = [written?.[1], written?.[2]];

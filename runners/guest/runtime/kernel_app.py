@@ -138,7 +138,7 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             sys.excepthook = hook
 
     def do_inspect(self, code: str, cursor_pos: int, *more: Any, **named: Any) -> Any:
-        """Describe what stands at the cursor, as ``do_complete``."""
+        """Describe the name at the cursor, as ``do_complete``."""
         with imported_names(code, self.shell.user_ns):
             return super().do_inspect(code, cursor_pos, *more, **named)
 
@@ -201,7 +201,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
     kernel: WarmKernel
     listeners: tuple[int, ...] = ()
     keyboard = False
-    """Whether its client is Jupyter's, which uses all five channels. A session uses two, and has no more threads."""
+    """Whether its client is Jupyter's, which uses all five channels. A session uses two, and fewer threads."""
 
     def init_crash_handler(self) -> None:
         """Do nothing: learners do not need tracebacks of the kernel itself."""
