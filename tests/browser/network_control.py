@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from playwright.async_api import Page, Request, Route
+
+
+async def hold_requests(page: Page, addresses: str) -> asyncio.Event:
+    """Hold requests to these addresses until the event that is returned is set."""
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await page.route(addresses, hold)
+    return released
 
 
 async def drop_responses(page: Page, addresses: str) -> None:

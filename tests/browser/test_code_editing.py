@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import expect
 
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import hold_requests
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 FRONT_PAGE = "/en/"
 """It has the same cell as the lesson, and a browser draws it faster: for what does not depend on the layout."""
 FOCUSED = "document.activeElement.closest('.cell')?.dataset.cell + ' ' + document.activeElement.className"
-
-
-async def without_the_editor(page: Page) -> asyncio.Event:
-    """Keep the editor from loading until the event that is returned is set."""
-    come = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await come.wait()
-        await route.continue_()
-
-    await page.route("**/chunks/editor-*", hold)
-    return come
+EDITOR_CHUNK = "**/chunks/editor-*"
 
 
 async def test_what_is_typed_before_the_editor_has_loaded_is_in_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     original = await cell.code()
-    come = await without_the_editor(page)
+    come = await hold_requests(page, EDITOR_CHUNK)
 
     await cell.root.locator("pre.code").click()
     await page.keyboard.press("Control+a")
@@ -55,7 +43,7 @@ async def test_what_is_typed_before_the_editor_has_loaded_is_in_it(hall: Visitor
 async def test_code_runs_by_keyboard_before_the_editor_has_loaded(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell, following = CellPageObject(page, "strategy"), CellPageObject(page, "components")
-    come = await without_the_editor(page)
+    come = await hold_requests(page, EDITOR_CHUNK)
 
     await cell.root.locator("pre.code").focus()
     await page.keyboard.press("Control+a")
@@ -76,7 +64,7 @@ async def test_code_runs_by_keyboard_before_the_editor_has_loaded(hall: VisitorF
 async def test_the_caret_and_a_selection_are_where_the_pointer_put_them(hall: VisitorFactory, loaded: bool) -> None:
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
-    come = await without_the_editor(page)
+    come = await hold_requests(page, EDITOR_CHUNK)
     word = await page.evaluate_handle(
         """() => {
             const walker = document.createTreeWalker(document.querySelector("#cell-strategy pre.code"), 4);
@@ -90,7 +78,7 @@ async def test_the_caret_and_a_selection_are_where_the_pointer_put_them(hall: Vi
     middle = box["y"] + box["height"] / 2
     if loaded:
         come.set()
-        async with page.expect_response("**/chunks/editor-*"):
+        async with page.expect_response(EDITOR_CHUNK):
             await page.mouse.move(box["x"] + box["width"] - 1, middle)
 
     await page.mouse.move(box["x"] + box["width"] - 1, middle)

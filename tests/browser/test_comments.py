@@ -17,7 +17,7 @@ from tests.browser.accessibility import (
     assert_readable_in_both_themes,
 )
 from tests.browser.conftest import VisitorFactory
-from tests.browser.network_control import drop_responses, wait_for_requests
+from tests.browser.network_control import drop_responses, hold_requests, wait_for_requests
 from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 from tests.factories.xss_payloads import XSS_PAYLOADS
 
@@ -227,6 +227,18 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: VisitorFactor
     await expect(link).to_have_attribute("href", f"/learners/{account.handle}/comments")
     await link.click()
     await expect(page.get_by_role("heading", name="Comments by Bob Moore")).to_be_visible()
+
+
+async def test_a_name_typed_before_the_script_has_loaded_is_suggested(hall: VisitorFactory) -> None:
+    bob, account = await admit_signed_in(hall, "Bob Moore")
+    page = await bob.open(COMMENTS)
+    await write(page, unique("Here I am"))
+    script = await hold_requests(page, "**/chunks/comments-*")
+    await page.reload()
+    await page.get_by_label("Your comment").focus()
+    await page.keyboard.type(f"Hello @{account.handle}")
+    script.set()
+    await expect(page.get_by_role("option", name=account.handle)).to_be_visible()
 
 
 async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall: VisitorFactory) -> None:

@@ -87,12 +87,18 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
     if (answer?.ok && still) show((await answer.json()) as Person[]);
   };
 
-  field.addEventListener("input", () => {
+  const typed = (): void => {
     window.clearTimeout(waiting);
     const begun = BEGUN.exec(field.value.slice(0, field.selectionStart));
-    if (!begun) return close();
+    if (!begun) {
+      close();
+      return;
+    }
     waiting = window.setTimeout(() => void look(begun[1] ?? ""), PATIENCE_MS);
-  });
+  };
+
+  field.addEventListener("input", typed);
+  if (document.activeElement === field) typed(); // an @ that was typed before this script was there
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
     if (list.hidden || event.isComposing) return;
