@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import resource
 import signal
 import socket
 import stat
@@ -55,6 +56,7 @@ _NOT_ITS_OWN = ("run", "datasets")
 
 def serve_web(listener: socket.socket, workers: int) -> int:
     """Serve in this process until Ctrl-C; returns the exit status."""
+    raise_open_files_limit()
     config = uvicorn.Config(
         "app.main:create_local_app" if is_local(listener) else "app.main:create_app",
         factory=True,
@@ -80,6 +82,16 @@ def serve_web(listener: socket.socket, workers: int) -> int:
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def raise_open_files_limit() -> None:
+    """Raise the limit on open files as far as possible, for this process and its workers.
+
+    Each open page holds a connection for its stream. Many systems start processes with 1,024 files; with that many
+    connections, browsers wait for an answer, and SQLite "cannot open" its database.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager

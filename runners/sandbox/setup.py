@@ -281,7 +281,7 @@ def set_limits(policy: SandboxPolicy) -> None:
         number = getattr(resource, name)
         allowed = resource.getrlimit(number)[1]
         most = sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
-        if name == "RLIMIT_NOFILE":  # see server.open_as_many_files_as_possible
+        if name == "RLIMIT_NOFILE":  # see server.raise_open_files_limit
             most -= most // 2
         grace = _CPU_GRACE_S if name == "RLIMIT_CPU" else 0
         resource.setrlimit(number, (min(value, most), min(value + grace, most)))
