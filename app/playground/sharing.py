@@ -5,6 +5,7 @@ Services flush; the caller commits.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ async def find_playground(db: Database, slug: str, language: str) -> Lesson:
     if slug == OWN:
         return own_playground(language)
     async with db.session() as session:
-        return as_lesson(await get_share(session, slug), language)
+        share = await get_share(session, slug)
+    return await asyncio.to_thread(as_lesson, share, language)
 
 
 async def get_share(session: AsyncSession, share_id: str) -> SharedPlayground:
@@ -45,7 +47,7 @@ async def get_share(session: AsyncSession, share_id: str) -> SharedPlayground:
 
 
 def as_lesson(share: SharedPlayground, language: str) -> Lesson:
-    """The copy as a page. Pure."""
+    """The copy as a page. Pure. Rendering half a megabyte takes long: call it in a thread."""
     machine = Machine.of(share.topology, share.keras)
     return shared_playground(share.id, language, share.title, machine, share.cells)
 
