@@ -30,10 +30,12 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _CHECK_INTERVAL_S = 30.0
 """A connection that the network has cut without a word is found after this time."""
+_CONNECT_TIMEOUT_S = 10.0
 _ARRIVAL_TIMEOUT_S = 10.0
-"""How long our own message may take, and the connection that it arrives on."""
+"""How long our own message may take."""
 _UNDELIVERED_PAUSE_S = 60.0
 """Until we try again where nothing is delivered."""
+_AT_ONCE = "changes by other web processes arrive at once, by LISTEN"
 _NOTHING_ARRIVES = (
     "nothing arrives by LISTEN. Behind a pooler in transaction mode, set LOCKSTEP_DATABASE_LISTEN_URL to an address of "
     "PostgreSQL itself"
@@ -53,7 +55,8 @@ class TopicRelay:
         self._bus = bus
         self._url = listen_url or db.url
         self._own_message = asyncio.Event()
-        self._told: bool | None = None
+        self._told: set[str] = set()
+        """What the log says of the present: that topics arrive at once, or each reason why they are late."""
         self.delivering = asyncio.Event()
         """Set while messages arrive."""
 
@@ -72,7 +75,7 @@ class TopicRelay:
     async def run(self) -> None:
         """Listen until the bus is closed, on one connection after another."""
         pause_s = _FIRST_PAUSE_S
-        connect_args = WITHOUT_PREPARED_STATEMENTS | {"timeout": _ARRIVAL_TIMEOUT_S}
+        connect_args = WITHOUT_PREPARED_STATEMENTS | {"timeout": _CONNECT_TIMEOUT_S}
         engine = create_async_engine(self._url, poolclass=NullPool, connect_args=connect_args)
         with self._bus.subscribe(_TOPIC) as wake:
             while not self._bus.closed:
@@ -138,11 +141,11 @@ class TopicRelay:
             self._bus.publish(topic)
 
     def _tell_delivered(self) -> None:
-        if self._told is not True:
-            self._told = True
-            _log.info("changes by other web processes arrive at once, by LISTEN")
+        if _AT_ONCE not in self._told:
+            self._told = {_AT_ONCE}
+            _log.info(_AT_ONCE)
 
     def _tell_late(self, why: str, reason: str) -> None:
-        if self._told is not False:
-            self._told = False
+        if why not in self._told:
+            self._told = self._told - {_AT_ONCE} | {why}
             _log.warning(f"changes by other web processes arrive late, by polling: {why}", reason=reason)

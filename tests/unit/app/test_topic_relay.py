@@ -187,6 +187,35 @@ async def test_where_nothing_is_delivered_the_log_says_once_that_changes_arrive_
     assert "LOCKSTEP_DATABASE_LISTEN_URL" in told[0]["event"]
 
 
+async def test_a_pooler_is_named_in_the_log_also_if_the_database_was_away_before(
+    here: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.topic_relay._ARRIVAL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("app.topic_relay._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("app.topic_relay._UNDELIVERED_PAUSE_S", 0.01)
+    another = server_url().render_as_string(hide_password=False)
+    attempts = asyncio.Semaphore(0)
+    hears_itself = TopicRelay._hears_itself
+    away = iter([True, True])
+
+    async def start_late(relay: TopicRelay) -> bool:
+        if next(away, False):
+            raise ConnectionRefusedError
+        attempts.release()
+        return await hears_itself(relay)
+
+    monkeypatch.setattr(TopicRelay, "_hears_itself", start_late)
+    with structlog.testing.capture_logs() as logs:
+        async with relayed(here, another):
+            for _ in range(3):
+                await asyncio.wait_for(attempts.acquire(), _PATIENCE_S)
+
+    told = [line["event"] for line in logs if line["log_level"] == "warning"]
+    assert len(told) == 2
+    assert "no connection can LISTEN" in told[0]
+    assert "LOCKSTEP_DATABASE_LISTEN_URL" in told[1]
+
+
 async def test_without_postgresql_there_is_nothing_to_listen_to(migrated_file: object) -> None:
     db = Database(f"sqlite+aiosqlite:///{migrated_file}")
     try:
