@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from app import migrate
 from app.accounts import passwords
-from app.db import Database
+from app.db import Database, now
 from app.main import create_app
 from app.settings import Settings
 from tests.factories.browser_client import browser_client
@@ -98,6 +98,13 @@ def password_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hash passwords in microseconds; the product's parameters take 0.2 s of CPU. Tests of hashing override this."""
     monkeypatch.setattr(passwords, "PARAMETERS", CHEAPEST)
     monkeypatch.setattr(passwords, "DUMMY_HASH", _CHEAP_HASH)
+
+
+@pytest.fixture
+def rate_limit_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock of rate limits: on a busy machine, a wait of two seconds is over before the next request."""
+    moment = now()
+    monkeypatch.setattr("app.rate_limit.now", lambda: moment)
 
 
 @pytest.fixture(autouse=True)

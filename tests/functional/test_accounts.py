@@ -371,6 +371,7 @@ async def test_two_browsers_move_their_data_and_a_message_says_so(
     assert account.handle == "ada-byron"
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: Mailbox) -> None:
     async with browser_client(app) as client:
         answers = [await client.post("/en/sign-in", data={**ADA, "password": f"guess {n}"}) for n in range(7)]
@@ -380,6 +381,7 @@ async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: 
     assert 'value="ada@example.org"' in answers[-1].text
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_whoever_guesses_keeps_no_browser_out_that_has_signed_in_before(app: FastAPI, mailbox: Mailbox) -> None:
     async with at_school(app) as ada, at_school(app) as eve:
         await sign_up(ada, mailbox)
@@ -396,6 +398,7 @@ async def test_whoever_guesses_keeps_no_browser_out_that_has_signed_in_before(ap
         assert [answer.status_code for answer in own] == [422] * 5 + [429] * 2, "a browser that was lent guesses too"
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_a_browser_is_known_for_accounts_that_it_has_opened_and_for_no_other(
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
@@ -412,6 +415,7 @@ async def test_a_browser_is_known_for_accounts_that_it_has_opened_and_for_no_oth
     assert (await stranger.post("/en/sign-in", data=bob)).status_code == 429, "counted with all others"
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_a_class_behind_one_address_asks_for_new_passwords_and_nobody_gets_too_many(app: FastAPI) -> None:
     async with at_school(app) as pupil:
         for _ in range(2):
@@ -448,6 +452,7 @@ async def test_a_new_password_shows_what_else_opens_the_account(
     assert "/en/settings/security\n" in told
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_guessing_keeps_nobody_from_opening_an_account_or_changing_the_password(
     client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:

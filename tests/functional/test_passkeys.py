@@ -247,6 +247,7 @@ async def test_a_school_behind_one_address_looks_at_the_sign_in_as_often_as_it_l
             assert (await session.scalars(select(table))).all() == [], "a row for each look"
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_guessing_is_slowed_down(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
     device = await added(ada)
     _another_key(device)

@@ -296,7 +296,7 @@ def allowance(monkeypatch: pytest.MonkeyPatch) -> int:
     return 40
 
 
-@pytest.mark.usefixtures("allowance")
+@pytest.mark.usefixtures("allowance", "rate_limit_clock")
 @pytest.mark.parametrize(("url", "fields"), [(PREDICTION_URL, {"guess": "8"}), (QUIZ_URL, {"choice": "1"})])
 @pytest.mark.parametrize("address", ["203.0.113.9", "192.168.0.9"])
 async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
@@ -324,6 +324,7 @@ async def test_new_cookies_do_not_multiply_the_answers_of_one_address(
         )
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_an_account_answers_where_visitors_have_used_up_the_allowance(app: FastAPI, allowance: int) -> None:
     for _ in range(allowance):
         async with browser_client(app) as visitor:

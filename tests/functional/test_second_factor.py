@@ -188,6 +188,7 @@ async def test_a_recovery_code_works_once_and_is_stored_as_a_hash(
             assert answer.status_code == status
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_guessing_codes_gets_slower(app: FastAPI, tea: httpx.AsyncClient, clock: Clock) -> None:
     secret, _codes = await set_up(tea, clock)
     async with browser_client(app) as eve:

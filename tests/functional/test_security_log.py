@@ -88,6 +88,7 @@ async def walk(
         yield Walk(client, settings, mailbox, capfd)
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_an_accounts_life_is_logged_without_any_secret(app: FastAPI, walk: Walk) -> None:
     walk.begin()
     credentials = {"email": EMAIL, "password": PASSWORD}

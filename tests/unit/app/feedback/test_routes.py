@@ -196,6 +196,7 @@ async def test_no_attack_reaches_the_inbox_as_markup(room: Class, monkeypatch: p
     assert not any("<" in text for text in shown)
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_whoever_sends_much_waits_and_keeps_the_text(room: Class) -> None:
     for number in range(6):
         assert (await send(room.ada, f"Number {number}")).status_code == 303
