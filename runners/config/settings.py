@@ -173,7 +173,8 @@ class RunnerSettings(BaseSettings):
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
     """The unprivileged user that the runner becomes when it is started as root. The next one is that of the processes
     from which sandboxes are made, and each session is one of those after it: the number of sessions,
-    3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these users. If systemd reserves some of them, or
+    3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these users. If systemd reserves some of them, an
+    account of the machine has one of those after the first (``/etc/passwd``, ``group``, ``subuid``, ``subgid``), or
     another runner has them, the next free range is taken."""
     untrusted_users: bool = False
     """Untrusted users can reach the runner, so it runs code only while every required layer of isolation and every

@@ -2,14 +2,17 @@
 
 The kernel counts inotify instances, pipe pages, pending signals and the like for each user of the machine. Sessions
 that share a user could use them up for each other; sessions with separate users cannot. So no two supervisors of a
-machine may have a user in common, and none may have one that systemd gives to its services.
+machine may have a user in common, and none may have one that systemd gives to its services, or one of an account of the
+machine, which would share files and processes with a session.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import structlog
@@ -21,9 +24,14 @@ log = structlog.get_logger()
 
 _RESERVED = (range(WEB_USER, WEB_USER + 1), range(61_184, 65_520), range(65_534, 65_536))
 """The web application's user; systemd's dynamic users; ``nobody``, and what 16 bits cannot tell from an error."""
+_ETC = Path("/etc")
+_ACCOUNTS = ("passwd", "group")
+"""Files of ``_ETC`` with lines of ``NAME:…:NUMBER``. Accounts that a directory service has are not in them."""
+_SUBORDINATE = ("subuid", "subgid")
+"""Files with lines of ``NAME:FIRST:COUNT``: what an account may use in user namespaces, as rootless containers do."""
 _CLAIMS = Path("/run/lockstep-users")
 """Each supervisor that is root locks the bytes of this file whose numbers are those of its users."""
-_MOST_SHIFTS = 64
+_MOST_OTHERS = 64
 _SPARE = 64
 """Users in addition to one for each session and each warm kernel: for sandboxes that are starting or ending."""
 _POOLS = 3
@@ -81,16 +89,18 @@ def session_users(settings: RunnerSettings) -> range:
 
 
 def claim_users(
-    settings: RunnerSettings, claims: Path = _CLAIMS, mapped: Path = Path("/proc/self/uid_map")
+    settings: RunnerSettings, claims: Path = _CLAIMS, mapped: Path = Path("/proc/self/uid_map"), etc: Path = _ETC
 ) -> RunnerSettings:
     """Reserve the users of the supervisor, the zygotes and the sessions until this process ends.
 
-    If they are reserved, or another supervisor has claimed one of them, the next free ones are taken.
+    If they are reserved, an account has one of them, or another supervisor has claimed one, the next free ones are
+    taken. Only the supervisor's own may be an account, if it is the one in the settings.
 
     Args:
         settings: with a maximum number of sessions.
         claims: the file in which supervisors claim them.
         mapped: the users that exist here.
+        etc: the folder of the files that list accounts.
 
     Returns:
         The settings with the ``service_uid`` that was claimed.
@@ -104,14 +114,15 @@ def claim_users(
     lines = [[int(word) for word in line.split()] for line in mapped.read_text().splitlines()]
     existing = [range(first, first + size) for first, _, size in lines]
     claim = _open_claims(claims)
+    own = range(settings.service_uid, settings.service_uid + 1)
+    taken = (*_RESERVED, *(users for users in _of_accounts(etc) if users != own))
     first = settings.service_uid
-    for _ in range(_MOST_SHIFTS):
+    for _ in range(_MOST_OTHERS):
+        first = _first_free(first, count, taken)
         users = range(first, first + count)
         if not any(users[0] in there and users[-1] in there for there in existing):
             break
-        if reserved := next((r for r in _RESERVED if r.start < users.stop and users.start < r.stop), None):
-            first = reserved.stop
-        elif not _claimed(claim, users):
+        if not _claimed(claim, users):
             first = users.stop
         else:
             if first != settings.service_uid:
@@ -122,6 +133,26 @@ def claim_users(
         f"{settings.service_uid:,} on: set LOCKSTEP_SERVICE_UID to the first of a free range, or lower "
         "LOCKSTEP_MAX_SESSIONS."
     )
+
+
+def _of_accounts(etc: Path) -> Iterator[range]:
+    """The numbers of the machine's users and groups, and those that they may use in namespaces of their own."""
+    for name in (*_ACCOUNTS, *_SUBORDINATE):
+        try:
+            lines = (etc / name).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        for fields in (line.split(":") for line in lines):
+            with contextlib.suppress(ValueError, IndexError):  # a comment, or a line of NIS
+                first, count = (int(fields[2]), 1) if name in _ACCOUNTS else (int(fields[1]), int(fields[2]))
+                yield range(first, first + count)
+
+
+def _first_free(first: int, count: int, taken: Sequence[range]) -> int:
+    """The first of so many consecutive numbers, from ``first`` on, of which none is taken."""
+    while overlap := next((users for users in taken if users.start < first + count and first < users.stop), None):
+        first = overlap.stop
+    return first
 
 
 def _open_claims(claims: Path) -> int | None:

@@ -124,9 +124,7 @@ class LeaseManager:
         self._untrusted_users = True
         for name in self._leases:
             log.warning("kernel ended: untrusted users can reach this runner", kernel=name)
-            task = asyncio.create_task(self._end_if_there(name), name=f"lease-{name}")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._end_soon(name)
 
     async def take(self, spec: LeaseRequest) -> KernelLease:
         """Lease a new kernel, which is starting when this returns.
@@ -198,8 +196,7 @@ class LeaseManager:
         lease = self._find(name)
         del self._leases[name]
         for task in lease.tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
+            task.cancel()
         try:
             await self._destroy(lease.sandbox, lease.allocation)
         finally:
@@ -208,12 +205,20 @@ class LeaseManager:
     async def close(self) -> None:
         """End every lease, and refuse new ones."""
         self._closed = True
-        await asyncio.gather(*(self.end(name) for name in list(self._leases)))
+        for name in self._leases:
+            self._end_soon(name)
+        await asyncio.gather(*self._ending)
         remove_stale_folders()
+
+    def _end_soon(self, name: str) -> None:
+        task = asyncio.create_task(self._end_if_there(name), name=f"lease-end-{name}")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     async def _end_if_there(self, name: str) -> None:
         with contextlib.suppress(LeaseNotFound):
             await self.end(name)
+        remove_stale_folders()
 
     def _find(self, name: str) -> _Lease:
         try:
@@ -263,8 +268,7 @@ class LeaseManager:
             if not lease.readers and time.monotonic() - lease.alone_since > UNHELD_LEASE_S:
                 break
         log.info("kernel ended: nobody holds its lease", kernel=name)
-        await self.end(name)
-        remove_stale_folders()
+        self._end_soon(name)
 
 
 async def _watch_memory(lease: _Lease, limits: Limits) -> None:

@@ -116,11 +116,20 @@ def silence_gpu_warnings() -> Iterator[None]:
 
 
 def drop_root(user: int, users: range) -> None:
-    """Drop root permanently: become ``user``, with the right to become one of ``users``, and no other, in a child."""
+    """Drop root permanently: become ``user``, with the right to become one of ``users``, and no other, in a child.
+
+    Raises:
+        OSError: a step failed, or the filter that keeps it from all other users is not in force.
+    """
     os.setgroups([])
     linux.switch_user(user, _MAY_CHANGE_USER)
     linux.no_new_privileges()
     linux.install_seccomp(compile_deny_rules(deny_other_users(users)))
+    try:
+        os.setuid(user)  # harmless, because it is that user already; only the filter refuses it
+    except PermissionError:
+        return
+    raise OSError("the zygote's filter is not in force: it may become any user again")
 
 
 def set_up_environment(keras: int) -> None:

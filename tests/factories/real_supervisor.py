@@ -50,7 +50,7 @@ _USERS = 512
 """As many as a node of the tests may have."""
 _NODES = 256
 """As many as one process of tests may start; the next process has others, up to the last user there may be."""
-_first_uid = 100_000 + os.getpid() % 16_000 * _NODES * _USERS
+_first_uid = 1_000_000 + os.getpid() % 16_000 * _NODES * _USERS
 _uids = iter(range(_first_uid, _first_uid + _NODES * _USERS, _USERS))
 
 

@@ -80,6 +80,35 @@ def test_two_supervisors_have_no_user_in_common(as_root: None, tmp_path: Path) -
     assert claim_users(settings, tmp_path / "claims").service_uid == 70_000
 
 
+@pytest.mark.parametrize(
+    ("file", "line", "first"),
+    [
+        ("passwd", "ada:x:70050:100:Ada:/home/ada:/bin/sh", 70_051),
+        ("group", "staff:x:70101:ada,bob", 70_102),
+        ("subuid", "ada:70100:65536", 135_636),
+        ("subgid", "ada:65536:4500", 70_036),
+        ("passwd", "lockstep:x:70000:70000::/:/sbin/nologin", 70_000),
+        ("group", "lockstep:x:70000:", 70_000),
+        ("subuid", "ada:100000:65536", 70_000),
+        ("passwd", "# of NIS\n+::::::", 70_000),
+    ],
+)
+def test_no_session_is_a_user_of_an_account_of_the_machine(
+    as_root: None, tmp_path: Path, file: str, line: str, first: int
+) -> None:
+    (tmp_path / file).write_text(f"root:x:0:0:root:/root:/bin/sh\n{line}\n")
+    settings = RunnerSettings(service_uid=70_000, max_sessions=30)  # to 70_101
+
+    assert claim_users(settings, tmp_path / "claims", etc=tmp_path).service_uid == first
+
+
+def test_accounts_with_very_many_numbers_are_passed_by(as_root: None, tmp_path: Path) -> None:
+    (tmp_path / "subuid").write_text("".join(f"user{n}:{100_000 + 65_536 * n}:65536\n" for n in range(300)))
+    settings = RunnerSettings(service_uid=100_000, max_sessions=30)
+
+    assert claim_users(settings, tmp_path / "claims", etc=tmp_path).service_uid == 100_000 + 65_536 * 300
+
+
 def test_where_too_few_users_exist_it_says_what_to_do(as_root: None, tmp_path: Path) -> None:
     mapped = tmp_path / "uid_map"
     mapped.write_text("0 100000 65536\n")

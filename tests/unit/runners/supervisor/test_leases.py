@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 import pytest
 
 from runners.config.settings import RunnerSettings
 from runners.devices.allocation import DeviceAllocation
 from runners.kernels.zygote_client import ZygoteClient
-from runners.supervisor.leases import LeaseManager, LeasesForbidden
+from runners.sandbox.handle import Sandbox
+from runners.supervisor.leases import LeaseManager, LeasesForbidden, _Lease
 from runners.wire.protocol import KerasVersion, LeaseRequest
 
 
@@ -29,3 +33,29 @@ async def test_no_kernel_is_leased_once_untrusted_users_can_reach_the_runner() -
 
     with pytest.raises(LeasesForbidden, match="untrusted users can reach this runner"):
         await leases.take(LeaseRequest(topology="cpu", keras=3, key="0" * 32))
+
+
+class SlowSandbox:
+    """A sandbox that takes a while to end."""
+
+    destroyed = False
+
+    async def destroy(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.destroyed = True
+
+
+async def test_a_supervisor_that_ends_waits_for_the_kernels_that_untrusted_users_have_ended() -> None:
+    left: list[bool] = []
+    leases = LeaseManager(no_zygote, lambda: True, lambda: left.append(True), RunnerSettings())
+    sandbox = SlowSandbox()
+    exited = asyncio.get_running_loop().create_future()
+    request = LeaseRequest(topology="cpu", keras=3, key="0" * 32)
+    leases._leases["a"] = _Lease(cast(Sandbox, sandbox), request, None, exited)
+    leases.mark_users_untrusted()
+
+    await leases.close()
+
+    assert sandbox.destroyed
+    assert (left, len(leases)) == ([True], 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import signal
 import socket
@@ -61,3 +62,27 @@ def test_a_zygote_whose_supervisor_goes_ends_at_once(when: str) -> None:
             assert process.stdout.readline() == b"importing\n"
             ours.close()
         assert process.wait(30) == -signal.SIGIO
+
+
+WITHOUT_A_FILTER = """
+import pyseccomp  # now: as another user, this process may be unable to enter the folder of Python
+from runners.sandbox import linux
+from runners.zygote.fork_server import drop_root
+
+if {broken}:
+    linux.install_seccomp = lambda program: None
+try:
+    drop_root(70_001, range(70_002, 70_010))
+except OSError as e:
+    print(e)
+else:
+    print("dropped")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has root to drop")
+@pytest.mark.parametrize(("broken", "said"), [(False, "dropped"), (True, "the zygote's filter is not in force")])
+def test_a_zygote_that_could_become_root_again_ends(broken: bool, said: str) -> None:
+    program = WITHOUT_A_FILTER.format(broken=broken)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith(said), done.stderr
