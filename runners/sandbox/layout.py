@@ -11,5 +11,7 @@ WRITABLE_FOLDERS = (TMP, HOME, SHM)
 """The only folders that learner code can write to. They are in memory."""
 DATASETS = "/opt/lockstep/datasets"
 """Where a session sees the node's data set cache, read-only."""
+PYTHON_FOLDER = "/opt/lockstep/python"
+"""What Python programs that a session starts find first: this package, and the ``sitecustomize`` that uses it."""
 GRANTED_GPUS_VARIABLE = "LOCKSTEP_REAL"
 """The environment variable that lists a session's real GPUs as JSON; unset if all its devices are simulated."""

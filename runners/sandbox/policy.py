@@ -19,7 +19,17 @@ from runners.devices import tpu_vm
 from runners.devices.allocation import DeviceAllocation
 from runners.sandbox import nvidia_smi
 from runners.sandbox.landlock import DEVICE, OVERWRITE, WRITE, AccessRight
-from runners.sandbox.layout import DATASETS, GRANTED_GPUS_VARIABLE, HOME, HOSTNAME, SHM, TMP, UID, WRITABLE_FOLDERS
+from runners.sandbox.layout import (
+    DATASETS,
+    GRANTED_GPUS_VARIABLE,
+    HOME,
+    HOSTNAME,
+    PYTHON_FOLDER,
+    SHM,
+    TMP,
+    UID,
+    WRITABLE_FOLDERS,
+)
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
@@ -73,6 +83,7 @@ _PROC_COVERED = ("acpi", "asound", "bus", "fs", "irq", "pressure", "scsi")
 _SMI = f"{nvidia_smi.PROGRAM_FOLDER}/smi.py"
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 """A kernel that is not forked from a warm one imports TensorFlow inside the sandbox."""
+_SITECUSTOMIZE = (f"{PYTHON_FOLDER}/sitecustomize.py", Path(_PACKAGE, "guest/runtime/sitecustomize.py").read_text())
 _DRIVERS = "driver"
 _GPU_FACTS = f"{_DRIVERS}/nvidia"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -185,7 +196,7 @@ def session_policy(
     """
     devices = (*_DEVICES, *(allocation.nodes if allocation else ()))
     binds, links = system_folders()
-    binds += tuple((p, p) for p in python_folders())
+    binds += (*((p, p) for p in python_folders()), (_PACKAGE, f"{PYTHON_FOLDER}/runners"))
     if datasets:
         binds += ((datasets, DATASETS),)
     if allocation and allocation.tpu:
@@ -195,7 +206,11 @@ def session_policy(
         read_only=binds,
         covered=private_folders(tuple(target for _, target in binds)),
         links=links,
-        files=(*_etc_files(), *(() if allocation else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
+        files=(
+            *_etc_files(),
+            _SITECUSTOMIZE,
+            *(() if allocation else ((_SMI, Path(nvidia_smi.__file__).read_text()),)),
+        ),
         programs=() if allocation else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
         devices=devices,
         tmpfs=(
@@ -277,6 +292,7 @@ def _environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], 
         ("IPYTHONDIR", "/tmp/.ipython"),  # noqa: S108
         ("PLOTLY_RENDERER", "plotly_mimetype"),  # data that the page draws, not a script
         ("LOCKSTEP_DATASETS", DATASETS),
+        ("PYTHONPATH", PYTHON_FOLDER),
     )
 
 

@@ -40,7 +40,8 @@ for path in ('/etc/shadow', '/root', '/home', '/var', '/run', '/sys', '/srv', '/
     attempt(path, look, ([],))
 """,
     "writing where others read": """
-for folder in ('/', '/usr', '/etc', '/usr/bin', sys.prefix, '/dev', '/proc', '/opt/lockstep/datasets', '/bin'):
+for folder in ('/', '/usr', '/etc', '/usr/bin', sys.prefix, '/dev', '/proc', '/opt/lockstep/datasets',
+               '/opt/lockstep/python', '/opt/lockstep/python/runners', '/bin'):
     attempt(folder, lambda: open(os.path.join(folder, 'planted'), 'w').name)
 attempt('interpreter', lambda: open(os.path.realpath(sys.executable), 'r+b').name)
 from importlib.util import find_spec  # where it lies; the import itself takes seconds

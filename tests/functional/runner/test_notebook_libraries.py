@@ -117,3 +117,33 @@ async def test_code_that_chooses_keras_2_is_told_how_and_its_programs_get_it(lea
 
     assert told.stdout.split() == ["3", "tf_keras"]
     assert [event.code for event in told.events if isinstance(event, NoticeEvent)] == ["keras-2-chosen"]
+
+
+PROGRAM = """
+%%writefile main.py
+import sys
+assert not any(name.partition(".")[0] == "runners" for name in sys.modules), "nothing is imported before it is needed"
+import keras
+import tensorflow_datasets as tfds
+(images, labels), _ = keras.datasets.mnist.load_data()
+(first,) = tfds.load("mnist", split="train[:1]", as_supervised=True).map(lambda image, label: image)
+print(images.sum(), labels[:5].tolist(), (first.numpy()[..., 0] == images[0]).all())
+"""
+START = """
+import subprocess, sys
+import keras
+(images, labels), _ = keras.datasets.mnist.load_data()
+told = subprocess.run([sys.executable, "main.py"], capture_output=True, text=True)
+print("program", told.stdout, told.stderr[-1000:] if told.returncode else "")
+print("session", images.sum(), labels[:5].tolist(), True)
+"""
+
+
+async def test_a_program_that_a_session_starts_loads_the_same_data_sets(learner: SessionClient) -> None:
+    await learner.run(PROGRAM)
+    told = await learner.run(START)
+
+    assert told.outcome == Outcome.ok, told.text
+    program, session = told.stdout.split("program ")[1].split("session ")
+    assert program.splitlines()[-2] == session.splitlines()[0], told.stdout
+    assert program.count("Stand-in data: MNIST") == 2, "it says so, as the session does"

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SEARCH = """
 import os, sys
 from pathlib import Path
-mine = {'/proc', '/usr', sys.prefix, sys.base_prefix, '/opt/lockstep/datasets'}
+mine = {'/proc', '/usr', sys.prefix, sys.base_prefix, '/opt/lockstep/datasets', '/opt/lockstep/python'}
 def walk():
     for top, folders, files in os.walk('/'):
         folders[:] = [f for f in folders if os.path.join(top, f) not in mine]

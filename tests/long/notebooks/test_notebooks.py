@@ -18,11 +18,7 @@ _MACHINE = re.compile(r"Machine `(?P<topology>[^`]+)`, Keras (?P<keras>[23])\.")
 _CELL = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-_NO_DATA = pytest.mark.xfail(strict=True, reason="programs that a session starts cannot load keras.datasets yet")
-_MARKS = {"multi_worker_with_ctl": _NO_DATA, "multi_worker_with_keras": _NO_DATA}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_MARKS.get(name, ())) for name in NOTEBOOKS])
+@pytest.mark.parametrize("name", NOTEBOOKS)
 async def test_every_cell_of_a_notebook_ends_without_an_error(client: RunnerClient, name: str) -> None:
     machine, cells = _MACHINE.search(NOTEBOOKS[name]), _CELL.findall(NOTEBOOKS[name])
     assert machine

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import runners
 from runners.config.settings import Limits, MiB
 from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
 from runners.devices.tpu_vm import Tpu
 from runners.sandbox.landlock import DEVICE, AccessRight
-from runners.sandbox.layout import DATASETS, HOME
+from runners.sandbox.layout import DATASETS, HOME, PYTHON_FOLDER
 from runners.sandbox.policy import SandboxPolicy, private_folders, session_policy
 
 LIMITS = Limits(memory_mb=512, disk_mb=64, processes=128, inodes=5000, file_mb=32, open_files=600, cpu_s=100)
@@ -62,6 +63,12 @@ def test_the_data_sets_are_shown_read_only_at_their_place_if_there_are_any() -> 
     with_data = session_policy(Limits(), "/srv/datasets", ())
     assert ("/srv/datasets", DATASETS) in with_data.read_only
     assert DATASETS not in [target for _, target in POLICY.read_only]
+
+
+def test_programs_of_a_session_find_the_package_that_loads_data_sets_for_them() -> None:
+    assert dict(POLICY.environment)["PYTHONPATH"] == PYTHON_FOLDER
+    assert (str(Path(runners.__file__).parent), f"{PYTHON_FOLDER}/runners") in POLICY.read_only
+    compile(dict(POLICY.files)[f"{PYTHON_FOLDER}/sitecustomize.py"], "sitecustomize.py", "exec")
 
 
 def test_what_can_be_written_is_private_and_small() -> None:
