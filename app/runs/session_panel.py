@@ -14,7 +14,7 @@ from app.lessons.machine_labels import topology_label
 from app.lessons.model import Lesson
 from app.runs.failure_injection import ClusterMemberView, cluster_members, state_key
 from app.runs.machines import Machine, lesson_machines
-from app.runs.service import session_id, session_spec
+from app.runs.service import session_id, session_owner, session_spec
 from app.runs.status_labels import session_label
 from app.web.sse import ServerSentEvent
 from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerUnavailable
@@ -294,10 +294,9 @@ def unavailable_view(lesson: Lesson, chosen: Machine) -> SessionView:
 
 
 async def _load_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[SessionInfo]:
-    async def info(machine: Machine) -> SessionInfo | None:
-        with suppress(ResourceNotFound):
-            return await runner.session(session_id(learner or "", lesson.key, machine))
-        return None
-
-    found = await asyncio.gather(*map(info, lesson_machines(lesson) if learner else ()))
-    return [each for each in found if each is not None]
+    """The learner's sessions of the lesson, in the order of its machines: one request, however many machines it has."""
+    if learner is None:
+        return []
+    theirs = {info.id: info for info in await runner.sessions_of(session_owner(learner))}
+    names = [session_id(learner, lesson.key, machine) for machine in lesson_machines(lesson)]
+    return [theirs[name] for name in names if name in theirs]

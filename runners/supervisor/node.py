@@ -49,6 +49,7 @@ from runners.wire.protocol import (
     LimitName,
     Outcome,
     OwnedSessions,
+    OwnersSessions,
     ReachedLimit,
     RunAccepted,
     RunRequest,
@@ -213,6 +214,11 @@ class Node:
         sessions = self.owned_sessions().sessions
         measured = tuple(s.model_copy(update={"memory_bytes": memory.get(s.id)}) for s in sessions)
         return OwnedSessions(sessions=measured)
+
+    def sessions_of(self, owner: str) -> OwnersSessions:
+        """One owner's sessions, also those that have ended and are still known."""
+        theirs = (s for s in self._sessions.values() if s.spec.owner == owner and not _judges(s))
+        return OwnersSessions(sessions=tuple(map(self._info, theirs)))
 
     def _of_learners(self) -> list[Session]:
         return [s for s in self._sessions.values() if not s.over and not _judges(s)]

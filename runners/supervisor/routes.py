@@ -93,6 +93,10 @@ async def list_sessions(request: Request) -> Response:
     return _json(await _node(request).measured_sessions() if measured else _node(request).owned_sessions())
 
 
+async def list_owners_sessions(request: Request) -> Response:
+    return _json(_node(request).sessions_of(_name(request)))
+
+
 async def request_session(request: Request) -> Response:
     spec = SessionSpec.model_validate_json(await _body(request))
     return _json(_node(request).request_session(_name(request), spec))
@@ -173,6 +177,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/host", survey_host),
     ("GET", "/patches", show_patches),
     ("GET", "/sessions", list_sessions),
+    ("GET", "/owners/{id}/sessions", list_owners_sessions),
     ("PUT", "/sessions/{id}", request_session),
     ("GET", "/sessions/{id}", show_session),
     ("POST", "/sessions/{id}/interrupt", interrupt_session),

@@ -23,6 +23,7 @@ from runners.wire.protocol import (
     LibraryPatches,
     OwnedSession,
     OwnedSessions,
+    OwnersSessions,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -99,6 +100,10 @@ class RunnerClient:
         """Fetch all sessions of learners, with their owners; with ``measured``, their memory, which takes longer."""
         path = "/sessions?measured=1" if measured else "/sessions"
         return OwnedSessions.model_validate_json(await self._send("GET", path)).sessions
+
+    async def sessions_of(self, owner: str) -> Sequence[SessionInfo]:
+        """Fetch the sessions of one owner, also those that ended in the last hour."""
+        return OwnersSessions.model_validate_json(await self._send("GET", f"/owners/{owner}/sessions")).sessions
 
     async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Create or find the session. Returns at once; its state may be queued or starting."""

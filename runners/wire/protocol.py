@@ -9,6 +9,7 @@ method    path                             meaning
 GET       /health                          Health
 GET       /host                            HostSurvey
 GET       /sessions                        OwnedSessions; all sessions of learners; ?measured=1 adds memory
+GET       /owners/{id}/sessions            OwnersSessions; those of one owner, ended ones too for an hour
 PUT       /sessions/{id}                   SessionSpec -> SessionInfo; requests a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
@@ -308,6 +309,12 @@ class OwnedSession(WireModel):
 
 class OwnedSessions(WireModel):
     sessions: tuple[OwnedSession, ...]
+
+
+class OwnersSessions(WireModel):
+    """All sessions of one owner."""
+
+    sessions: tuple[SessionInfo, ...]
 
 
 class RunAccepted(WireModel):

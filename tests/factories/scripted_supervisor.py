@@ -31,6 +31,7 @@ from runners.wire.protocol import (
     LibraryPatches,
     OwnedSession,
     OwnedSessions,
+    OwnersSessions,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -91,6 +92,8 @@ class ScriptedSupervisor:
         self._sessions_changed = asyncio.Condition()
         self._awaited: set[str] = set()
         self._owners: dict[str, str] = {}
+        self.lists = self.looks = 0
+        """How often the sessions of one owner were requested, and single sessions."""
 
     # --- what tests do ---
 
@@ -174,6 +177,7 @@ class ScriptedSupervisor:
                 Route("/host", self._machine),
                 Route("/patches", self._patches),
                 Route("/sessions", self._list, methods=["GET"]),
+                Route("/owners/{id}/sessions", self._list_of, methods=["GET"]),
                 Route("/sessions/{id}", self._ask, methods=["PUT"]),
                 Route("/sessions/{id}", self._session, methods=["GET"]),
                 Route("/sessions/{id}", self._end, methods=["DELETE"]),
@@ -228,7 +232,14 @@ class ScriptedSupervisor:
         ]
         return _json(OwnedSessions(sessions=tuple(theirs)))
 
+    async def _list_of(self, request: Request) -> Response:
+        self.lists += 1
+        owner = request.path_params["id"]
+        theirs = (info for name, info in self.sessions.items() if self._owners.get(name, owner) == owner)
+        return _json(OwnersSessions(sessions=tuple(theirs)))
+
     async def _session(self, request: Request) -> Response:
+        self.looks += 1
         info = self.sessions.get(request.path_params["id"])
         return _json(info) if info else _unknown()
 

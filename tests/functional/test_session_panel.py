@@ -288,6 +288,18 @@ def test_buttons_are_offered_only_where_they_do_something(lesson: Lesson) -> Non
 
 
 @pytest.mark.usefixtures("offering")
+async def test_a_panel_asks_once_for_the_sessions_on_all_machines(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await client.post(PANEL)
+    supervisor.lists = supervisor.looks = 0
+
+    assert 'data-state="idle"' in (await client.get(PANEL)).text
+
+    assert (supervisor.lists, supervisor.looks) == (1, 0)
+
+
+@pytest.mark.usefixtures("offering")
 async def test_the_panel_is_about_the_machine_that_was_picked(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:

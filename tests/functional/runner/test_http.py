@@ -27,6 +27,7 @@ async def test_an_odd_id_is_refused(http: httpx.AsyncClient, odd: str) -> None:
     async with http:
         for method, path in [
             ("GET", "/sessions/{}"),
+            ("GET", "/owners/{}/sessions"),
             ("PUT", "/sessions/{}"),
             ("DELETE", "/sessions/{}"),
             ("POST", "/sessions/{}/interrupt"),

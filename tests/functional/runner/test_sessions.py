@@ -66,6 +66,8 @@ async def test_all_sessions_are_listed_with_their_owners(client: RunnerClient, l
     (measured,) = [one for one in await client.owned_sessions(measured=True) if one.id == learner.session]
     assert 1 << 20 < (measured.memory_bytes or 0) < 200 << 20
     assert measured.age_s >= measured.idle_s > 0
+    assert learner.session in [session.id for session in await client.sessions_of(learner.spec.owner)]
+    assert await client.sessions_of(f"not-{learner.spec.owner}") == ()
 
     await learner.leave()
     assert learner.session not in [session.id for session in await client.owned_sessions()]
