@@ -32,7 +32,7 @@ async def robots(request: Request) -> Response:
 
 @router.get("/sitemap.xml", name="sitemap")
 async def sitemap(request: Request, catalog: CatalogDep) -> Response:
-    """Home, courses and published lessons. A site without a public URL has no sitemap: its pages have no addresses."""
+    """Home, playground, courses and published lessons. Without a public URL there is none: no page has an address."""
     public_url = SETTINGS.get(request.app).public_url
     if not public_url:
         raise NotFound
@@ -46,7 +46,7 @@ def _paths(request: Request, catalog: CatalogView) -> Iterator[str]:
     """The paths of pages, without their language."""
     path_of = request.app.url_path_for
     language = i18n.DEFAULT_LANGUAGE
-    found = [path_of("home", lang=language)]
+    found = [path_of("home", lang=language), path_of("playground", lang=language)]
     for course in catalog.courses(language):
         found.append(path_of("course", lang=language, course=course.slug))
         lessons = catalog.outline(course.slug, language).lessons

@@ -85,7 +85,7 @@ async def test_the_sitemap_lists_each_published_page_in_each_language(public_app
     assert answer.headers["content-type"] == "application/xml"
     site = ElementTree.fromstring(answer.content)
     name = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
-    pages = ("/", "/courses/small", "/courses/small/first")
+    pages = ("/", "/playground", "/courses/small", "/courses/small/first")
     listed = [f"{ORIGIN}/{code}{page}" for page in pages for code in ("en", "ko", "zh")]
     assert [each.text for each in site.iter(name)] == listed
     assert theirs.content == answer.content
