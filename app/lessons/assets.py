@@ -1,14 +1,15 @@
-"""The files of a lesson, such as pictures; only those inside its folder can be read."""
+"""The files of a lesson, such as pictures, and the cover of a course; only those inside their folders can be read."""
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.lessons.errors import AssetNotFound
 from app.lessons.links import InvalidLink, parse_link
-from app.lessons.model import Lesson
+from app.lessons.model import Course, Lesson
 from app.web.assets import with_charset
 
 MAX_ASSET_BYTES = 20_000_000
@@ -48,13 +49,29 @@ def read_asset(lesson: Lesson, name: str) -> LessonAsset:
     file = lesson.source_path.parent / target.name
     if target.kind != "asset" or target.name != path or not file.resolve().is_relative_to(folder):
         raise AssetNotFound(name=path[:80])
-    try:
-        if not file.is_file() or file.stat().st_size > MAX_ASSET_BYTES:
-            raise AssetNotFound(name=path[:80])
-        body = file.read_bytes()
-    except OSError:
-        raise AssetNotFound(name=path[:80]) from None
+    body = _read(file, path)
     media_type = mimetypes.guess_type(file.name)[0] or ""
     if not media_type.startswith(_INLINE_MEDIA_TYPES):
         media_type = "application/octet-stream"
-    return LessonAsset(body, with_charset(media_type), f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+    return LessonAsset(body, with_charset(media_type), _etag(body))
+
+
+def read_cover(course: Course) -> LessonAsset:
+    """Read the picture for links to a course's pages. Raises AssetNotFound."""
+    if course.cover is None:
+        raise AssetNotFound(name="cover.png")
+    body = _read(course.cover, course.cover.name)
+    return LessonAsset(body, "image/png", _etag(body))
+
+
+def _read(file: Path, name: str) -> bytes:
+    try:
+        if not file.is_file() or file.stat().st_size > MAX_ASSET_BYTES:
+            raise AssetNotFound(name=name[:80])
+        return file.read_bytes()
+    except OSError:
+        raise AssetNotFound(name=name[:80]) from None
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:16]}"'

@@ -19,6 +19,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
@@ -49,6 +50,7 @@ class CourseSource:
     title: LocalizedText
     summary: LocalizedText
     modules: tuple[ModuleSource, ...]
+    cover: Path | None = None
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -66,7 +68,8 @@ class CourseSource:
     def speaking(self, language: str) -> Course:
         """The course in one language; missing texts are in English."""
         modules = tuple(Module(m.slug, localized(m.title, language), m.lessons) for m in self.modules)
-        return Course(self.slug, localized(self.title, language), localized(self.summary, language), modules)
+        title, summary = localized(self.title, language), localized(self.summary, language)
+        return Course(self.slug, title, summary, modules, self.cover)
 
 
 def localized(words: LocalizedText, language: str) -> str:

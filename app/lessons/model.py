@@ -309,6 +309,8 @@ class Course:
     title: str
     summary: str
     modules: tuple[Module, ...]
+    cover: Path | None = None
+    """A PNG picture for links to its pages, if it has one."""
 
     @property
     def lessons(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.lessons.assets import read_asset
+from app.lessons.assets import LessonAsset, read_asset, read_cover
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.machine_labels import lesson_machine_labels
@@ -52,6 +52,12 @@ async def course_map(request: Request, lang: str, course: str, catalog: CatalogD
     return _lesson_page_response(request, catalog, "lessons/course.html", lambda: {"outline": outline})
 
 
+@router.get("/courses/{course:slug}/cover.png", name="course_cover")
+async def course_cover(request: Request, lang: str, course: str, catalog: CatalogDep) -> Response:
+    cover = await asyncio.to_thread(read_cover, catalog.course(course, lang))
+    return _file_response(request, cover)
+
+
 @router.get(LESSON_PATH, name="lesson")
 async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
@@ -63,16 +69,15 @@ async def lesson_page(request: Request, lang: str, course: str, slug: str, catal
 @router.get(f"{LESSON_PATH}.md", name="lesson_source")
 async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _file_response(
-        request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.source_digest}"'
-    )
+    source = LessonAsset(lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.source_digest}"')
+    return _file_response(request, source, draft=lesson.status is LessonStatus.draft)
 
 
 @router.get(f"{LESSON_PATH}/assets/{{name:path}}", name="lesson_asset")
 async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     asset = await asyncio.to_thread(read_asset, lesson, name)
-    return _file_response(request, lesson, asset.body, asset.media_type, asset.etag)
+    return _file_response(request, asset, draft=lesson.status is LessonStatus.draft)
 
 
 def _lesson_page_response(
@@ -109,9 +114,9 @@ def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str) -> Mapp
     }
 
 
-def _file_response(request: Request, lesson: Lesson, body: bytes, media_type: str, etag: str) -> Response:
-    kept = "no-store" if lesson.status is LessonStatus.draft else "no-cache"
-    headers = {"cache-control": kept, "etag": etag, "content-security-policy": _ASSET_POLICY}
-    if etag in request.headers.get("if-none-match", ""):
+def _file_response(request: Request, file: LessonAsset, *, draft: bool = False) -> Response:
+    kept = "no-store" if draft else "no-cache"
+    headers = {"cache-control": kept, "etag": file.etag, "content-security-policy": _ASSET_POLICY}
+    if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    return Response(body, media_type=media_type, headers=headers)
+    return Response(file.body, media_type=file.media_type, headers=headers)

@@ -164,6 +164,8 @@ def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSourc
     mistakes = _file_errors(path, faults)
     if course is None:
         return before, mistakes
+    if (cover := folder / "cover.png").is_file():
+        course = replace(course, cover=cover)
     listed = set(course.lessons)
     for lesson in sorted(folder.glob("*/lesson.md")):
         if lesson.parent.name not in listed:

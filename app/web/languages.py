@@ -49,6 +49,8 @@ class CanonicalAddress:
 
     url: str
     default_url: str
+    origin: str
+    """What precedes the path in both."""
 
 
 def language_alternates(request: Request, query: str = "") -> list[LanguageAlternate]:
@@ -68,10 +70,11 @@ def language_alternates(request: Request, query: str = "") -> list[LanguageAlter
 
 def canonical_address(request: Request, query: str = "") -> CanonicalAddress | None:
     """The page's address for search engines; None without a public URL, because nobody else can open the page."""
-    if not SETTINGS.get(request.app).public_url:
+    origin = SETTINGS.get(request.app).public_url
+    if not origin:
         return None
     urls = {each.code: each.url for each in language_alternates(request, query)}
-    return CanonicalAddress(urls[i18n.current_language()], urls[i18n.DEFAULT_LANGUAGE])
+    return CanonicalAddress(urls[i18n.current_language()], urls[i18n.DEFAULT_LANGUAGE], origin)
 
 
 def language_in_path(path: str) -> str | None:

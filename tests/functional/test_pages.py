@@ -67,6 +67,25 @@ async def test_a_page_names_itself_in_every_language(public_app: FastAPI) -> Non
     assert '<meta property="og:locale" content="ko_KR">' in html
 
 
+async def test_a_link_to_a_lesson_shows_the_cover_of_its_course_if_there_is_one(settings: Settings) -> None:
+    cover, page = settings.lessons_dir / "small" / "cover.png", "/ko/courses/small/first"
+    app = create_app(settings.model_copy(update={"public_url": ORIGIN}))
+    async with app.router.lifespan_context(app), browser_client(app) as client:
+        assert "og:image" not in (await client.get(page)).text
+        assert (await client.get("/ko/courses/small/cover.png")).status_code == 404
+    cover.write_bytes(b"\x89PNG\r\n\x1a\n")
+    app = create_app(settings.model_copy(update={"public_url": ORIGIN}))
+    async with app.router.lifespan_context(app), browser_client(app) as client:
+        html = (await client.get(page)).text
+        file = await client.get("/ko/courses/small/cover.png")
+        assert (await client.get("/ko/courses/other/cover.png")).status_code == 404
+
+    assert f'<meta property="og:image" content="{ORIGIN}/ko/courses/small/cover.png">' in html
+    assert '<meta property="og:image:alt" content="A small course">' in html
+    assert (file.headers["content-type"], file.content) == ("image/png", cover.read_bytes())
+    assert "default-src 'none'" in file.headers["content-security-policy"]
+
+
 async def test_without_a_public_address_search_engines_get_no_links(client: httpx.AsyncClient) -> None:
     html = (await client.get(LESSON_PAGE)).text
 
