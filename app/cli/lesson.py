@@ -14,6 +14,7 @@ import typer
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.exercise_check import judge_samples
+from app.cli.lesson_import import import_lessons
 from app.cli.lesson_runner import (
     LessonRunner,
     cell_errors,
@@ -30,7 +31,8 @@ from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
 from runners.wire.client import RunnerClient, RunnerError
 
-app = typer.Typer(no_args_is_help=True, help="List and check lessons.")
+app = typer.Typer(no_args_is_help=True, help="List, check, and import lessons.")
+app.command("import")(import_lessons)
 
 
 @app.command("list")

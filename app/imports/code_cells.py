@@ -1,0 +1,171 @@
+"""Writes the code cells of a lesson: a name that stays, tags that Lockstep knows, and magics that its kernel knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.imports.report import Report
+from app.imports.source import slug, yaml_text
+from app.lessons.document import CELL_NAME_PATTERN
+from app.lessons.model import CellTag
+from app.lessons.python_source import find_syntax_issue
+from runners.wire.protocol import MAX_CODE_BYTES
+
+_MAX_NAME = 40
+_FORM_TITLE = re.compile(r"^\s*#\s*@title\s+(.{1,200}?)\s*(?:\{.*\})?\s*$", re.MULTILINE)
+_UNKNOWN_MAGIC = re.compile(
+    r"^\s*%(?:tensorflow_version|conda|mamba|uv|shell|load_ext\s+google\.colab|unload_ext\s+google\.colab)\b"
+)
+_PLOT_BACKEND = re.compile(r"^(\s*)%matplotlib\s+(?:notebook|widget|ipympl|qt\d?|tk|gtk\d?|osx|nbagg)\b.*$")
+_FOREIGN_CELL = re.compile(r"%%(?:bigquery|shell|R|julia|cython|sql|script|ruby|perl|cuda|cu|gcc|cpp|c|js|svg)\b")
+_HELP = re.compile(r"^(\s*)([A-Za-z_][\w.]*(?:\[[^\]]*\])?)(\?\??)\s*$")
+_SHELL = re.compile(r"^\s*(?:!|%(?:sh|system|sx)\b|%%(?:bash|sh)\b)\s*(.*)$", re.MULTILINE)
+_NETWORK = re.compile(r"\b(?:wget|curl|git\s+clone|gdown|apt(?:-get)?|kaggle|gsutil|gcloud|npm|conda)\b")
+_TAG_WORDS = {"hide-cell": "hide-input", "hide-code": "hide-input", "remove-input": "hide-input"}
+"""The closest tag, for one that the reader of lessons does not know."""
+
+
+@dataclass(slots=True)
+class CellWriter:
+    """Writes the cells of one lesson, in order."""
+
+    report: Report
+    heading: str
+    """The text of the heading that the next cell is below, or the lesson's title."""
+    names: set[str] = field(default_factory=set)
+    count: int = 0
+
+    def write(
+        self,
+        code: str,
+        place: str,
+        *,
+        name: str = "",
+        caption: str = "",
+        tags: Iterable[str] = (),
+        options: Iterable[str] = (),
+    ) -> list[str]:
+        """The lines of a cell. ``options`` are lines that are kept as they are."""
+        code = code.strip("\n")
+        if not code.strip():
+            self.report.note(place, "empty cell dropped")
+            return []
+        if len(code.encode()) > MAX_CODE_BYTES:
+            self.report.note(place, f"cell kept as a code block: it has more than {MAX_CODE_BYTES:,} bytes; split it")
+            return _fenced(code, "python")
+        code = self._runnable(code, place)
+        kept = self._tags(tags, place)
+        if _FOREIGN_CELL.match(code.lstrip()):
+            magic = code.lstrip().split()[0]
+            self.report.note(place, f"cell tagged skip-execution: {magic} does not run in the sandbox")
+            kept.append(CellTag.skip_execution)
+        issue = find_syntax_issue(code)
+        if issue is not None and CellTag.raises_exception not in kept:
+            reason = f"line {issue.line} is not Python 3 ({issue.reason})"
+            self.report.note(place, f"cell tagged raises-exception: {reason}; correct it and remove the tag")
+            kept.append(CellTag.raises_exception)
+        form = _FORM_TITLE.search(code)
+        caption = " ".join((caption or (form[1] if form else "")).split())[:120]
+        self.count += 1
+        lines = [f":name: {self._name(name, caption, code, place)}"]
+        if caption:
+            lines.append(f":caption: {yaml_text(caption)}")
+        if kept:
+            lines.append(f":tags: [{', '.join(dict.fromkeys(kept))}]")
+        return _fenced(code, "{code-cell} ipython3", [*lines, *options, ""])
+
+    # --- names ---
+
+    def _name(self, given: str, caption: str, code: str, place: str) -> str:
+        """The author's name for the cell, or one from its title, what it defines, or its section."""
+        wanted = slug(given, _MAX_NAME)
+        if given and CELL_NAME_PATTERN.fullmatch(given) and len(given) <= _MAX_NAME and given not in self.names:
+            self.names.add(given)
+            return given
+        words = wanted or slug(caption, _MAX_NAME) or _defined(code) or slug(self.heading, _MAX_NAME) or "cell"
+        base = words if words[0].isalpha() else f"cell-{words}"[:_MAX_NAME].rstrip("-")
+        name = base
+        number = 2
+        while name in self.names:
+            name = f"{base[: _MAX_NAME - 4].rstrip('-')}-{number}"
+            number += 1
+        self.names.add(name)
+        if given and name != given:
+            self.report.note(place, f"cell renamed from '{given[:60]}' to '{name}'")
+        return name
+
+    # --- tags ---
+
+    def _tags(self, tags: Iterable[str], place: str) -> list[str]:
+        kept: list[str] = []
+        known = set(CellTag) - {CellTag.exercise}
+        for tag in tags:
+            plain = tag.strip().replace("_", "-")
+            replaced = plain if plain in known else _TAG_WORDS.get(plain, "")
+            if replaced in known:
+                kept.append(replaced)
+                if replaced != plain:
+                    self.report.note(place, f"tag '{tag[:40]}' replaced by '{replaced}'")
+            elif plain:
+                self.report.note(place, f"tag '{tag[:40]}' dropped")
+        return kept
+
+    # --- magics ---
+
+    def _runnable(self, code: str, place: str) -> str:
+        """The code with what only Colab or a desktop knows commented out, line by line."""
+        lines = []
+        for line in _joined_magics(code):
+            if _UNKNOWN_MAGIC.match(line):
+                self.report.note(place, f"commented out: {line.strip()[:60]}, which this kernel does not have")
+                line = f"# {line}"
+            elif backend := _PLOT_BACKEND.match(line):
+                self.report.note(place, f"{line.strip()[:60]} replaced by %matplotlib inline")
+                line = f"{backend[1]}%matplotlib inline"
+            elif asked := _HELP.match(line):
+                line = f"{asked[1]}{asked[3]}{asked[2]}"
+                self.report.note(place, f"{asked[2]}{asked[3]} written as {asked[3]}{asked[2]}")
+            lines.append(line)
+        code = "\n".join(lines)
+        if any(_NETWORK.search(command) for command in _SHELL.findall(code)) or (
+            code.lstrip().startswith(("%%bash", "%%sh")) and _NETWORK.search(code)
+        ):
+            self.report.note(place, "kept, but it will fail: it loads from the network, which a sandbox lacks")
+        if re.search(r"^\s*(?:from|import)\s+google\.colab\b", code, re.MULTILINE):
+            self.report.note(place, "kept, but it will fail: only Colab has google.colab")
+        return code
+
+
+def _joined_magics(code: str) -> list[str]:
+    """The lines; a shell command that goes on behind a backslash is one line. The bodies of cell magics stay."""
+    lines = code.split("\n")
+    if code.lstrip().startswith("%%"):
+        return lines
+    joined: list[str] = []
+    for line in lines:
+        if joined and joined[-1].endswith("\\") and joined[-1].lstrip()[:1] in ("!", "%"):
+            joined[-1] = f"{joined[-1][:-1].rstrip()} {line.strip()}"
+        else:
+            joined.append(line)
+    return joined
+
+
+def _defined(code: str) -> str:
+    """The name of the only function or class that a cell defines; empty otherwise."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    names = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)]
+    if len(names) != 1:
+        return ""
+    return slug(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", names[0]).replace("_", "-"), _MAX_NAME)
+
+
+def _fenced(code: str, info: str, head: Iterable[str] = ()) -> list[str]:
+    runs = [len(run) for run in re.findall(r"^\s*(`{3,})", code, re.MULTILINE)]
+    fence = "`" * max([3, *(run + 1 for run in runs)])
+    return [f"{fence}{info}", *head, *code.split("\n"), fence]

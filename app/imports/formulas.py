@@ -1,0 +1,39 @@
+"""Formulas that lessons can show: environments of MathJax that MathML lacks are replaced by those it has."""
+
+from __future__ import annotations
+
+import re
+
+from app.lessons.formulas import InvalidFormula, latex_to_mathml
+
+ENVIRONMENT = re.compile(
+    r"\s*\\begin\{(equation|align|alignat|eqnarray|flalign|gather|multline|displaymath|math|split)(\*?)\}(.*)"
+    r"\\end\{\1\2\}\s*",
+    re.DOTALL,
+)
+"""A paragraph that is a formula without dollar signs, as MathJax reads it."""
+_REPLACED = (
+    (re.compile(r"\\(begin|end)\{(?:align|eqnarray|flalign)\*?\}"), r"\\\1{aligned}"),
+    (re.compile(r"\\(begin|end)\{(?:gather|multline)\*?\}"), r"\\\1{gathered}"),
+    (re.compile(r"\\(?:begin|end)\{(?:equation|displaymath|math)\*?\}"), ""),
+    (re.compile(r"\\(?:nonumber|notag)\b|\\label\{[^}]*\}"), ""),
+    (re.compile(r"\\(?:mbox|hbox)\b"), r"\\text"),
+    (re.compile(r"\\bm\b"), r"\\boldsymbol"),
+    (re.compile(r"^[ \t]*\n", re.MULTILINE), ""),
+)
+
+
+def usable_formula(latex: str, *, block: bool) -> str:
+    """The formula, changed where a lesson could not show it otherwise.
+
+    Raises:
+        InvalidFormula: it cannot be shown.
+    """
+    try:
+        latex_to_mathml(latex, block=block)
+    except InvalidFormula:
+        for pattern, replacement in _REPLACED:
+            latex = pattern.sub(replacement, latex)
+        latex = latex.strip()
+        latex_to_mathml(latex, block=block)
+    return latex

@@ -1,0 +1,391 @@
+"""Notebooks, MyST and Jupyter Books as courses: complete, loadable, and nothing lost without a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+
+import jupytext
+import pytest
+
+from app.imports.book import plan_file, plan_folder
+from app.imports.course import ImportedCourse, ImportOptions, import_course
+from app.imports.report import CannotImport, Report
+from app.imports.source_tree import SourceTree
+from app.lessons.catalog import Catalog
+from app.lessons.jupyter_metadata import jupyter_metadata_errors
+from app.lessons.model import CellTag, Lesson
+from tests.factories.notebook_files import PNG, PNG_BASE64, code_cell, notebook_text, text_cell
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def courses(tmp_path: Path) -> Path:
+    return tmp_path / "courses"
+
+
+def _import(source: Path, courses: Path, file: str = "", *, replace: bool = False) -> tuple[ImportedCourse, Report]:
+    report = Report()
+    tree = SourceTree(source)
+    plan = plan_file(PurePosixPath(file)) if file else plan_folder(tree, source.name, report)
+    return import_course(tree, plan, courses / "imported", report, ImportOptions(), replace=replace), report
+
+
+def _lesson(source: Path, courses: Path, file: str) -> tuple[Lesson, Report]:
+    """The only lesson of an import, which the reader of lessons accepts."""
+    _, report = _import(source, courses, file)
+    (lesson,) = _lessons(courses)
+    return lesson, report
+
+
+def _lessons(courses: Path) -> list[Lesson]:
+    catalog = Catalog(courses, quiet=True)
+    catalog.reload()
+    lessons = list(catalog.with_drafts.every())
+    assert catalog.problems == ()
+    assert [error for lesson in lessons for error in jupyter_metadata_errors(lesson)] == []
+    return lessons
+
+
+def _notebook(source: Path, *cells: dict[str, object], name: str = "first.ipynb", **more: object) -> str:
+    (source / name).write_text(notebook_text(*cells, **more))  # type: ignore[arg-type]
+    return name
+
+
+def _said(report: Report) -> str:
+    return "\n".join(map(str, [*report.changes, *report.failures]))
+
+
+def test_a_colab_notebook_becomes_a_lesson(source: Path, courses: Path) -> None:
+    file = _notebook(
+        source,
+        text_cell("##### Copyright 2019 The TensorFlow Authors."),
+        code_cell('#@title Licensed under the "License"\n# you may not\n', {"cellView": "form", "id": "Tce3"}),
+        text_cell("# Distributed training\n\nYou will train a model on several devices at once."),
+        text_cell("## Setup"),
+        code_cell(
+            "!pip install -q tensorflow \\\n  keras\n%tensorflow_version 2.x\nimport tensorflow as tf\ntf.add?\n"
+        ),
+        code_cell("def make_model():\n  return 1\n", printed="x\n"),
+        text_cell("# Train"),
+        code_cell("print(1)"),
+        code_cell("print(2)"),
+        metadata={"kernelspec": {"name": "python3", "language": "python"}, "colab": {"name": "x.ipynb"}},
+    )
+    lesson, report = _lesson(source, courses, file)
+
+    assert (lesson.title, lesson.summary) == (
+        "Distributed training",
+        "You will train a model on several devices at once.",
+    )
+    assert [cell.name for cell in lesson.cells] == [
+        "licensed-under-the-license",
+        "setup",
+        "make-model",
+        "train",
+        "train-2",
+    ]
+    assert lesson.cells[0].tags == {CellTag.hide_input}
+    assert lesson.cells[1].code.split("\n") == [
+        "!pip install -q tensorflow keras",
+        "# %tensorflow_version 2.x",
+        "import tensorflow as tf",
+        "?tf.add",
+    ]
+    assert [(heading.level, heading.text) for heading in lesson.toc] == [(2, "Setup"), (2, "Train")]
+    said = _said(report)
+    assert "first.ipynb, cell 5: commented out: %tensorflow_version 2.x, which this kernel does not have" in said
+    assert "outputs of 1 cell dropped" in said
+
+
+def test_the_result_is_a_notebook_for_jupytext(source: Path, courses: Path) -> None:
+    file = _notebook(source, text_cell("# One"), text_cell("Two."), text_cell("Three."), code_cell("```\nx\n"))
+    lesson, _ = _lesson(source, courses, file)
+
+    made = jupytext.reads(lesson.source_path.read_text(), fmt="md:myst")
+    assert [(cell.cell_type, cell.source) for cell in made.cells if "title:" not in cell.source] == [
+        ("markdown", "Two."),
+        ("markdown", "Three."),
+        ("code", "```\nx"),
+    ]
+
+
+def test_pictures_become_assets_wherever_they_come_from(source: Path, courses: Path) -> None:
+    (source / "img").mkdir()
+    (source / "img" / "the plot.png").write_bytes(PNG)
+    (source / "img" / "other.png").write_bytes(PNG + b"\0")
+    file = _notebook(
+        source,
+        text_cell("# Pictures"),
+        text_cell("![first](attachment:image.png)", attachments={"image.png": {"image/png": PNG_BASE64}}),
+        text_cell(f"![](img/the%20plot.png) ![inline](data:image/png;base64,{PNG_BASE64})"),
+        text_cell('<center><img src="img/other.png" alt="Other" width="300"></center>'),
+        text_cell("![far](https://example.org/a.png) [![badge](https://example.org/b.svg)](https://example.org/c)"),
+        text_cell("![gone](img/gone.png) ![up](../secret.png)"),
+    )
+    (source.parent / "secret.png").write_bytes(PNG)
+    lesson, report = _lesson(source, courses, file)
+    text = lesson.source
+
+    assert "![first](assets/image.png)" in text
+    assert "![image](assets/image.png)" in text or "![the plot](assets/the-plot.png)" in text
+    assert "![Other](assets/other.png)" in text
+    assert "[far](https://example.org/a.png) [badge](https://example.org/c)" in text
+    assert "gone" in text
+    assert "secret.png" not in {path.name for path in lesson.source_path.parent.rglob("*")}
+    assert "there is no file 'img/gone.png' here" in _said(report)
+    assert "there is no file '../secret.png' here" in _said(report)
+
+
+def test_html_becomes_markdown_and_scripts_go(source: Path, courses: Path) -> None:
+    file = _notebook(
+        source,
+        text_cell(
+            "# HTML\n\nIt is <b>fast</b>, x<sup>2</sup>,<br>and `<b>` stays. <a href='https://x.org/a b'>There</a>"
+        ),
+        text_cell("<details>\n<summary>Click for <b>it</b></summary>\n\nThe **answer** is 42.\n\n</details>"),
+        text_cell("<table><tr><th>a</th><th>b</th></tr><tr><td>1|2</td><td><i>3</i></td></tr></table>"),
+        text_cell("<script>alert(1)</script>\n\n<!-- a secret\ncomment -->\n\n<style>p {}</style>"),
+    )
+    lesson, report = _lesson(source, courses, file)
+    text = lesson.source
+
+    assert "It is **fast**, x${}^{\\text{2}}$,\\\nand `<b>` stays. [There](https://x.org/a%20b)" in text
+    assert "{dropdown} Click for it" in text
+    assert "| a | b |\n| --- | --- |\n| 1\\|2 | *3* |" in text
+    assert "alert" not in text
+    assert "% a secret\n% comment" in text
+    assert "HTML removed, its text kept: <script>, <style>" in _said(report)
+
+
+def test_formulas_are_written_as_lessons_can_show_them(source: Path, courses: Path) -> None:
+    file = _notebook(
+        source,
+        text_cell("# Formulas\n\nSee \\\\(x_1\\\\), $$y^2$$ and $ a_b $ but `$$code$$` and $5 or 6."),
+        text_cell("\\begin{align}\nx &= 1 \\\\\ny &= 2\n\\end{align}"),
+        text_cell("$$\n\\begin{eqnarray*} a &=& b \\nonumber \\end{eqnarray*}\n$$"),
+        text_cell("$$\n\\undefinedcommand{x}\n$$"),
+    )
+    lesson, report = _lesson(source, courses, file)
+
+    assert "See $x_1$, $y^2$ and $a_b$ but `$$code$$` and $5 or 6." in lesson.source
+    assert lesson.source.count("\\begin{aligned}") == 2
+    assert "```latex\n\\undefinedcommand{x}\n```" in lesson.source
+    assert "formula shown as its LaTeX" in _said(report)
+
+
+def test_code_that_cannot_run_is_kept_and_named(source: Path, courses: Path) -> None:
+    file = _notebook(
+        source,
+        text_cell("# Code"),
+        code_cell("print 'old'"),
+        code_cell("%%bigquery df\nselect 1"),
+        code_cell("from google.colab import drive\n!wget https://example.org/x"),
+        code_cell("x = 1", {"tags": ["hide-cell", "parameters", "exercise"]}),
+        code_cell("  \n"),
+    )
+    lesson, report = _lesson(source, courses, file)
+
+    assert [sorted(cell.tags) for cell in lesson.cells][:3] == [["raises-exception"], ["skip-execution"], []]
+    said = _said(report)
+    assert "cell 2: cell tagged raises-exception: line 1 is not Python 3" in said
+    assert "cell 4: kept, but it will fail: only Colab has google.colab" in said
+    assert "cell 4: kept, but it will fail: it loads from the network" in said
+    assert "cell 5: tag 'exercise' dropped" in said
+    assert "cell 6: empty cell dropped" in said
+
+
+def test_an_old_notebook_is_read(source: Path, courses: Path) -> None:
+    cells = [
+        {"cell_type": "heading", "level": 1, "source": ["Old"]},
+        {"cell_type": "markdown", "source": "Words of an old notebook."},
+        {"cell_type": "code", "language": "python", "input": ["print(1)\n", "print(2)"], "outputs": []},
+    ]
+    (source / "old.ipynb").write_text(json.dumps({"nbformat": 3, "metadata": {}, "worksheets": [{"cells": cells}]}))
+    lesson, _ = _lesson(source, courses, "old.ipynb")
+
+    assert (lesson.title, lesson.cells[0].code) == ("Old", "print(1)\nprint(2)")
+
+
+def test_a_code_block_that_a_cell_leaves_open_does_not_swallow_the_next(source: Path, courses: Path) -> None:
+    file = _notebook(
+        source, text_cell("# Open\n\n```python\nx = 1"), code_cell("print(1)"), text_cell("<!-- open"), code_cell("2")
+    )
+    lesson, _ = _lesson(source, courses, file)
+
+    assert [cell.code for cell in lesson.cells] == ["print(1)", "2"]
+
+
+def test_a_myst_file_keeps_its_directives(source: Path, courses: Path) -> None:
+    (source / "one.md").write_text(
+        "---\nkernelspec:\n  language: python\n  name: python3\nauthors: [me]\n---\n\n"
+        "(linear)=\n# Linear models\n\n```{contents}\n:depth: 2\n```\n\n"
+        "In this lecture we study linear models.\n\n## Setup\n\nSee {ref}`linear` and {doc}`two` and [](two.md).\n\n"
+        "```{code-cell} ipython3\n---\ntags: [remove_cell]\n---\nimport numpy as np\n```\n\n"
+        "```{code-cell} ipython3\n:tags: [skip-execution]\nx = np.ones(2)\n```\n\n"
+        "```{admonition} Hello\n:class: tip\nLook [here](data.csv).\n```\n"
+    )
+    (source / "two.md").write_text("# The second\n\nIt has words.\n")
+    (source / "data.csv").write_text("a,b\n")
+    _, report = _import(source, courses)
+    lesson = next(lesson for lesson in _lessons(courses) if lesson.slug == "one")
+
+    assert lesson.title == "Linear models"
+    assert [(cell.name, sorted(cell.tags)) for cell in lesson.cells] == [
+        ("setup", ["remove-cell"]),
+        ("setup-2", ["skip-execution"]),
+    ]
+    assert "[The second](../two/lesson.md) and [The second](../two/lesson.md)" in lesson.source
+    assert "[Linear models](../one/lesson.md)" in lesson.source
+    assert "```{admonition} Hello\n:class: tip\nLook [here](assets/data.csv).\n```" in lesson.source
+    assert "one.md:11: {contents} dropped" in _said(report)
+    assert "one.md:5: 'authors' dropped from the front matter" in _said(report)
+
+
+_BOOKS = {
+    "parts": "format: jb-book\nroot: intro\nparts:\n- caption: Basics\n  chapters:\n  - file: a\n    sections:\n"
+    "    - file: sub/b\n- caption: More\n  chapters:\n  - glob: more/*\n  - url: https://example.org\n",
+    "chapters": "format: jb-book\nroot: intro\nchapters:\n- file: a\n  title: Basics\n  sections:\n  - file: sub/b\n"
+    "- file: more/c\n",
+    "list": "- file: intro\n- part: Basics\n  chapters:\n  - file: a\n    sections:\n    - file: sub/b\n- part: More\n"
+    "  chapters:\n  - file: more/c\n",
+    "header": "- file: intro\n- header: Basics\n- file: a\n  sections:\n  - file: sub/b\n- header: More\n"
+    "- file: more/c\n",
+}
+
+
+@pytest.mark.parametrize("table", _BOOKS.values(), ids=list(_BOOKS))
+def test_a_jupyter_book_keeps_its_order_and_parts(source: Path, courses: Path, table: str) -> None:
+    for name in ("intro", "a", "sub/b", "more/c", "unlisted"):
+        path = source / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"# Page {path.stem}\n\nWords of this page.\n")
+    (source / "_toc.yml").write_text(table)
+    (source / "_config.yml").write_text("title: My book\n")
+    _import(source, courses)
+
+    catalog = Catalog(courses, quiet=True)
+    catalog.reload()
+    outline = catalog.with_drafts.outline("imported", "en")
+    assert outline.course.title == "My book"
+    assert [entry.slug for entry in outline.lessons] == ["intro", "a", "b", "c"]
+    assert [module.title for module in outline.modules][1] == "Basics"
+
+
+def test_an_existing_folder_is_replaced_only_by_force(source: Path, courses: Path) -> None:
+    file = _notebook(source, text_cell("# One\n\nWords."))
+    _import(source, courses, file)
+    with pytest.raises(CannotImport, match=r"exists; choose another folder with --into, or replace it with --force"):
+        _import(source, courses, file)
+    _notebook(source, text_cell("# Two\n\nWords."))
+    _import(source, courses, file, replace=True)
+
+    assert [lesson.title for lesson in _lessons(courses)] == ["Two"]
+    assert [path.name for path in courses.iterdir()] == ["imported"]
+    (courses / "imported" / "course.toml").unlink()
+    with pytest.raises(CannotImport, match="is not the folder of a course"):
+        _import(source, courses, file, replace=True)
+
+
+def test_nothing_is_written_if_nothing_can_be_imported(source: Path, courses: Path) -> None:
+    (source / "bad.ipynb").write_text("{")
+    with pytest.raises(CannotImport, match="no document could be imported"):
+        _import(source, courses)
+    assert not courses.exists() or list(courses.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("bad.ipynb", b"{not json", "line 1, column 2 is not JSON"),
+        ("nine.ipynb", b'{"nbformat": 9, "cells": []}', "its format is 9"),
+        ("list.ipynb", b"[1]", "it has no 'nbformat'"),
+        ("cells.ipynb", b'{"nbformat": 4}', "has no list of cells"),
+        (
+            "source.ipynb",
+            b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": 7}]}',
+            "source of cell 1 is not text",
+        ),
+        ("binary.ipynb", b"\xff\xfe\x00", "the byte 0xff at position 0 is not UTF-8"),
+        ("deep.ipynb", b"[" * 100_000, "nested too deeply"),
+        (
+            "r.ipynb",
+            b'{"nbformat": 4, "metadata": {"kernelspec": {"language": "R"}}, "cells": []}',
+            "its cells are in 'R'",
+        ),
+        ("empty.md", b"\n", "it is empty"),
+        ("long.md", b"word\n\n" * 200_000, "the limit is 1,000,000"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_imported(
+    source: Path, courses: Path, name: str, content: bytes, reason: str
+) -> None:
+    (source / name).write_bytes(content)
+    (source / "good.md").write_text("# Good\n\nWords.\n")
+    _, report = _import(source, courses)
+
+    assert [lesson.title for lesson in _lessons(courses)] == ["Good"]
+    (failure,) = report.failures
+    assert failure.place == name
+    assert reason in failure.text
+
+
+def test_links_that_lead_out_of_the_folder_are_not_followed(source: Path, courses: Path) -> None:
+    outside = source.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("# Secret\n")
+    (source / "secret.md").symlink_to(outside / "secret.md")
+    (source / "folder").symlink_to(outside)
+    (source / "secret.txt").symlink_to(outside / "secret.md")
+    (source / "good.md").write_text("# Good\n\nWords with a [link](secret.txt) and [more](folder/secret.md).\n")
+    _, report = _import(source, courses)
+
+    assert [lesson.title for lesson in _lessons(courses)] == ["Good"]
+    assert "Secret" not in "".join(path.read_text() for path in courses.rglob("*") if path.is_file())
+    assert [failure.place for failure in report.failures] == ["secret.md"]
+
+
+def test_control_characters_and_half_characters_are_removed(source: Path, courses: Path) -> None:
+    file = _notebook(source, text_cell("# One\0\n\nWords \ud800 here\x1b[31m."), code_cell("x = '\0'"))
+    lesson, report = _lesson(source, courses, file)
+
+    assert "Words  here[31m." in lesson.source
+    assert "first.ipynb, cell 2: 1 control characters removed" in _said(report)
+
+
+def test_a_large_notebook_is_imported_without_its_outputs(source: Path, courses: Path) -> None:
+    file = _notebook(source, text_cell("# Large\n\nWords."), code_cell("print(1)", printed="x" * 20_000_000))
+    lesson, _ = _lesson(source, courses, file)
+
+    assert len(lesson.source) < 2_000
+
+
+def test_pointers_of_git_lfs_are_not_taken_for_pictures(source: Path, courses: Path) -> None:
+    (source / "a.png").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    file = _notebook(source, text_cell("# One\n\n![words](a.png) and more."))
+    lesson, report = _lesson(source, courses, file)
+
+    assert "words and more." in lesson.source
+    assert "only a pointer of Git LFS" in _said(report)
+
+
+def test_lockstep_reads_its_own_notebooks_back(source: Path, courses: Path) -> None:
+    about = {"name": "my-cell", "title": "My cell", "topology": "workers:2", "keras": 3}
+    file = _notebook(
+        source,
+        text_cell("# Mine", id="lockstep-title"),
+        code_cell("setup", {"lockstep": {"setup": True}}),
+        text_cell("Words of the lesson."),
+        code_cell("# Needs workers:2, Keras 3\nprint(1)", {"lockstep": about}),
+        metadata={"lockstep": {"title": "Mine", "topology": "gpu:2", "keras": 3}},
+    )
+    lesson, _ = _lesson(source, courses, file)
+
+    assert (lesson.title, lesson.topology) == ("Mine", "gpu:2")
+    assert [(cell.name, cell.title, cell.code) for cell in lesson.cells] == [("my-cell", "My cell", "print(1)")]
