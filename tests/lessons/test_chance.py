@@ -315,6 +315,25 @@ def train_one_epoch(divisor: Callable[[int, int], float], one_loss: Callable[...
     return {"train_one_epoch": train, "train_one_epoch alone": functools.partial(train, replicas=(0,))}
 
 
+def part_of_gradient(divisor: Callable[[int, int], float], bias_factor: float = 1.0) -> Answers:
+    """``divisor`` gets the sizes of the share and the batch."""
+
+    def part(w: Any, b: float, x: Any, y: Any, batch: int) -> Any:
+        slopes = 2 * (x @ w + b - y) / divisor(len(x), batch)
+        return slopes @ x, slopes.sum() * bias_factor
+
+    return {"part_of_gradient": part}
+
+
+def whole_gradient(combine: Callable[[Any, Any], Any]) -> Answers:
+    """``combine`` gets the means of those that have examples as rows, and the numbers of examples of all."""
+
+    def whole(reports: Any) -> Any:
+        return combine(np.stack([mean for mean, count in reports if count]), np.array([count for _, count in reports]))
+
+    return {"whole_gradient": whole}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -492,6 +511,25 @@ def cases() -> Iterator[Any]:
         data_from_the_start=resume_training(lambda saved: 0),
         one_step_less=resume_training(lambda saved: saved + 1),
         one_step_twice=resume_training(lambda saved: max(saved - 1, 0)),
+    )
+    yield from case(
+        "gradient-by-hand",
+        "part-of-gradient",
+        part_of_gradient(lambda share, batch: batch),
+        own_share=part_of_gradient(lambda share, batch: max(share, 1)),
+        no_factor=part_of_gradient(lambda share, batch: 2 * batch),
+        summed=part_of_gradient(lambda share, batch: 1),
+        wrong_sign=part_of_gradient(lambda share, batch: -batch),
+        half_a_bias=part_of_gradient(lambda share, batch: batch, 0.5),
+    )
+    yield from case(
+        "gradient-by-hand",
+        "whole-gradient",
+        whole_gradient(lambda means, counts: counts[counts > 0] @ means / counts.sum()),
+        mean_of_means=whole_gradient(lambda means, counts: means.mean(axis=0)),
+        by_workers=whole_gradient(lambda means, counts: counts[counts > 0] @ means / len(counts)),
+        summed=whole_gradient(lambda means, counts: counts[counts > 0] @ means),
+        sum_of_means=whole_gradient(lambda means, counts: means.sum(axis=0)),
     )
     yield from case(
         "mirrored-strategy",
