@@ -1,14 +1,19 @@
-"""The database queries for notebooks: what a learner last ran or submitted in each cell of a lesson."""
+"""The database queries for notebooks: what a learner last wrote, ran or submitted in each cell of a lesson."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.models import Account
 from app.errors import RequestTooLarge
 from app.i18n import N_
 from app.runs.event_log import read_events
+from app.runs.models import CodeDraft
 from app.runs.service import latest_runs
 from runners.wire.protocol import Event
 
@@ -18,15 +23,15 @@ MAX_OUTPUT_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """What a learner last ran in a cell, or submitted as its exercise: the later of the two.
+    """What a learner last wrote in a cell, ran in it, or submitted as its exercise: the latest of the three.
 
-    A submission that was not run as well has no output: its checks called it with hidden inputs.
+    Code that was not run has no output, and neither has a submission: its checks called it with hidden inputs.
     """
 
     code: str
     events: tuple[Event, ...] = ()
     order: int | None = None
-    """Counts these runs in the lesson from 1; None for a submission."""
+    """Counts these runs in the lesson from 1; None for code that was not run."""
 
 
 class OutputsTooLarge(RequestTooLarge):
@@ -39,22 +44,38 @@ class OutputsTooLarge(RequestTooLarge):
 
 
 async def latest_runs_by_cell(session: AsyncSession, learner: str, lesson: str) -> dict[str, CellRun]:
-    """What the learner last ran or submitted in each cell of ``course/slug``, with the events stored so far.
+    """What the learner last wrote, ran or submitted in each cell of ``course/slug``, with the events stored so far.
+
+    What a visitor without an account has written, but not run, is known to their browser only.
 
     Raises:
         OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.
     """
     latest = {run.cell: run for run in await latest_runs(session, learner, lesson)}
-    submitted: dict[str, CellRun] = {}
+    newest = {run.cell: (run.created_at, run.code) for run in latest.values()}
+    unrun: dict[str, CellRun] = {}
     for submission in await latest_runs(session, learner, lesson, judgements=True):
-        run = latest.get(submission.cell)
-        if run is None or (run.created_at < submission.created_at and run.code != submission.code):
-            submitted[submission.cell] = CellRun(submission.code)
-            latest.pop(submission.cell, None)
+        if _is_news(newest.get(submission.cell), submission.created_at, submission.code):
+            newest[submission.cell] = (submission.created_at, submission.code)
+            unrun[submission.cell] = CellRun(submission.code)
+    for draft in await _drafts(session, learner, lesson):
+        if draft.code is not None and _is_news(newest.get(draft.cell), draft.updated_at, draft.code):
+            unrun[draft.cell] = CellRun(draft.code)
+    for cell in unrun:
+        latest.pop(cell, None)
     if sum(run.stored_bytes for run in latest.values()) > MAX_OUTPUT_BYTES:
         raise OutputsTooLarge
     in_order = sorted(latest.values(), key=lambda run: (run.created_at, run.id))
-    return submitted | {
+    return unrun | {
         run.cell: CellRun(run.code, tuple(await read_events(session, run.id)), order)
         for order, run in enumerate(in_order, 1)
     }
+
+
+def _is_news(known: tuple[datetime, str] | None, at: datetime, code: str) -> bool:
+    return known is None or (known[0] < at and known[1] != code)
+
+
+async def _drafts(session: AsyncSession, learner: str, lesson: str) -> Sequence[CodeDraft]:
+    mine = select(CodeDraft).join(Account, Account.id == CodeDraft.account_id)
+    return (await session.scalars(mine.where(Account.learner_id == learner, CodeDraft.lesson == lesson))).all()

@@ -9,6 +9,8 @@ import pytest
 
 from app.db import Database, now
 from app.exports.latest_runs import CellRun, latest_runs_by_cell
+from app.runs.models import CodeDraft
+from tests.factories.accounts import store_account
 from tests.factories.stored_output import store_run_with_output
 
 
@@ -48,3 +50,22 @@ async def test_an_exercise_that_was_only_submitted_is_exported(database: Databas
     await _store(database, "second", 1, judgement=True)
 
     assert await _exported(database) == {"hello": CellRun("second")}
+
+
+@pytest.mark.parametrize(("edited_hours_ago", "code"), [(1, "edited"), (9, "ran")])
+async def test_an_edit_that_was_not_run_is_exported_if_it_is_later(
+    database: Database, edited_hours_ago: int, code: str
+) -> None:
+    account = await store_account(database)
+    await _store(database, "ran", 5, learner_id=account.learner_id)
+    async with database.writing() as session:
+        for cell, text in (("hello", "edited"), ("alone", None)):
+            at = now() - timedelta(hours=edited_hours_ago)
+            draft = {"lesson": "small/first", "cell": cell, "code": text, "original_digest": "d", "version": 1}
+            session.add(CodeDraft(account_id=account.id, updated_at=at, **draft))
+
+    async with database.session() as session:
+        exported = await latest_runs_by_cell(session, account.learner_id, "small/first")
+    assert list(exported) == ["hello"]
+    assert (exported["hello"].code, bool(exported["hello"].events)) == (code, code == "ran")
+    assert await _exported(database) == {}
