@@ -174,7 +174,7 @@ def _middleware(
         Middleware(
             PageCacheMiddleware,
             cache=cache,
-            passed_on=lambda asked: bool(catalog.hidden) and has_session_cookie(asked),
+            passed_on=lambda asked: catalog.differs_for_instructors and has_session_cookie(asked),
         ),
         Middleware(PiecesGate),
         Middleware(SameOriginOnly, public_url=settings.public_url, but=exempt),

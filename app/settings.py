@@ -303,6 +303,11 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
 
     @property
+    def last_good_courses(self) -> Path:
+        """The folder with copies of the last good version of each course."""
+        return self.data_dir / "last-good-courses"
+
+    @property
     def visitor_retention(self) -> timedelta | None:
         """How long visitors are kept after they were last seen; None means forever."""
         return timedelta(days=self.visitor_retention_days) if self.visitor_retention_days else None

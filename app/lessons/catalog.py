@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
@@ -17,12 +18,15 @@ from watchfiles import Change, DefaultFilter, awatch
 
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
+from app.lessons.last_good import LastGoodCourses
 from app.lessons.model import Course, Lesson
 from app.lessons.snapshot import Snapshot, load_snapshot, without_drafts
 
 _log = structlog.get_logger(__name__)
 
 _DEBOUNCE_MS = 300
+_LOOK_AT_CLOCK_MS = 1000
+"""How often it looks whether a scheduled lesson is due."""
 _WATCH_RETRY_DELAY_S = 5.0
 
 
@@ -65,7 +69,8 @@ class Outline:
 class CatalogView:
     """Queries, each on one snapshot; safe from any thread."""
 
-    def __init__(self, *, shows_drafts: bool = False) -> None:
+    def __init__(self, root: Path, *, shows_drafts: bool = False) -> None:
+        self.root = root
         self.shows_drafts = shows_drafts
         self.snapshot = Snapshot()
 
@@ -169,6 +174,14 @@ class CatalogView:
         after = [other for other in there if other.number > lesson.number]
         return (before[-1] if before else None), (after[0] if after else None)
 
+    def mistakes(self, course: str = "", slug: str = "") -> tuple[LessonFileError, ...]:
+        """The errors in the files of a lesson, of a course or of all courses, for instructors; others see none."""
+        if not self.shows_drafts:
+            return ()
+        folder = self.root / course / slug
+        course_file = self.root / course / "course.toml"
+        return tuple(m for m in self.snapshot.mistakes if m.path.is_relative_to(folder) or m.path == course_file)
+
     def every(self) -> Iterator[Lesson]:
         """Yield every lesson in each of its languages, in the order of the courses."""
         snapshot = self.snapshot
@@ -178,13 +191,17 @@ class CatalogView:
 
 
 class Catalog(CatalogView):
-    """The catalog for everyone; ``with_drafts`` is the one for instructors. If ``quiet``, errors are not logged."""
+    """The catalog for everyone; ``with_drafts`` is the one for instructors. If ``quiet``, errors are not logged.
 
-    def __init__(self, root: Path, *, quiet: bool = False) -> None:
-        self.root = root
+    With a folder ``kept``, the last good version of each course is kept there, and survives a restart.
+    """
+
+    def __init__(self, root: Path, *, quiet: bool = False, kept: Path | None = None) -> None:
         self._quiet = quiet
-        super().__init__()
-        self.with_drafts = CatalogView(shows_drafts=True)
+        self._last_good = LastGoodCourses(root, kept) if kept is not None else None
+        self._loaded = False
+        super().__init__(root)
+        self.with_drafts = CatalogView(root, shows_drafts=True)
         self._loading = threading.Lock()
         self._afterwards: list[Callable[[], None]] = []
 
@@ -198,7 +215,7 @@ class Catalog(CatalogView):
         """Read the changed files and replace the snapshot. A file with an error keeps its last valid version."""
         with self._loading:
             before = self.with_drafts.snapshot
-            after = load_snapshot(self.root, before)
+            after = self._load(before)
             self.with_drafts.snapshot = after
             self.snapshot = without_drafts(after)
             for follow in self._afterwards:
@@ -211,16 +228,36 @@ class Catalog(CatalogView):
         if after.digest != before.digest:
             _log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
 
+    def _load(self, before: Snapshot) -> Snapshot:
+        after = load_snapshot(self.root, before)
+        if self._last_good is not None:
+            if not self._loaded and any(mistake.blocks for mistake in after.mistakes):
+                after = load_snapshot(self.root, self._last_good.behind(after))
+            self._last_good.keep(after)
+        self._loaded = True
+        return after
+
     async def watch(self) -> None:
-        """Reload whenever a file changes, until canceled. Runs as long as the application."""
+        """Reload whenever a file changes or a lesson is due, until canceled. Runs as long as the application."""
         while True:
             try:
-                async for _changes in awatch(self.root, watch_filter=_ContentFilter(), debounce=_DEBOUNCE_MS):
-                    await asyncio.to_thread(self.reload)
+                async for changes in awatch(
+                    self.root,
+                    watch_filter=_ContentFilter(),
+                    debounce=_DEBOUNCE_MS,
+                    rust_timeout=_LOOK_AT_CLOCK_MS,
+                    yield_on_timeout=True,
+                ):
+                    if changes or self._publication_is_due():
+                        await asyncio.to_thread(self.reload)
             except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no free watches
                 _log.warning("lessons_not_watched", error=str(e), again_in_s=_WATCH_RETRY_DELAY_S)
                 await asyncio.sleep(_WATCH_RETRY_DELAY_S)
                 await asyncio.to_thread(self.reload)
+
+    def _publication_is_due(self) -> bool:
+        due = self.with_drafts.snapshot.next_publication
+        return due is not None and due <= datetime.now(UTC)
 
     @property
     def problems(self) -> tuple[LessonFileError, ...]:
@@ -231,6 +268,11 @@ class Catalog(CatalogView):
     def hidden(self) -> frozenset[str]:
         """The drafts, as ``course/slug``."""
         return self.with_drafts.snapshot.drafts
+
+    @property
+    def differs_for_instructors(self) -> bool:
+        """Whether instructors see something that others do not: drafts, or the errors in the files."""
+        return bool(self.hidden or self.problems)
 
 
 def _in_language(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:

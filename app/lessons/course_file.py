@@ -78,14 +78,17 @@ def localized(words: LocalizedText, language: str) -> str:
 
 
 def parse_course(text: str, slug: str) -> tuple[CourseSource | None, list[LessonError]]:
-    """Parse the file of the course ``slug``; None if it has errors."""
+    """Parse the file of the course ``slug``: what could be read of it, None if it is not TOML, and its errors."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
         return None, [_toml_error(text, str(e) or "it is nested too deeply")]
     reader = _CourseParser(text, [])
-    course = reader.course(table, slug)
-    return (None if reader.faults else course), reader.faults
+    return reader.course(table, slug), reader.faults
+
+
+def _is_slug(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_SLUG_LENGTH and bool(SLUG_PATTERN.fullmatch(value))
 
 
 def _toml_error(text: str, reason: str) -> LessonError:
@@ -115,7 +118,7 @@ class _CourseParser:
         lines = [i for i, row in enumerate(self.text.split("\n"), 1) if re.match(r"\s*\[\[\s*modules\s*\]\]", row)]
         lines += [1] * (len(entries) - len(lines))
         modules = tuple(self.module(entry, line) for entry, line in zip(entries, lines, strict=False))
-        self.repeated([module.slug for module in modules], "module")
+        self.repeated([module.slug for module in modules if module.slug], "module")
         self.repeated([lesson for module in modules for lesson in module.lessons], "lesson")
         title, summary = self.words(table, "title", 1), self.words(table, "summary", 1)
         return CourseSource(slug, title, summary, modules)
@@ -128,15 +131,18 @@ class _CourseParser:
                 LessonError(line, "'lessons' must be a list of folders; write lessons = [\"first-lesson\"]")
             )
             lessons = []
-        for slug in (entry.get("slug"), *lessons):
-            if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug) or len(slug) > MAX_SLUG_LENGTH:
+        if "slug" not in entry:
+            self.faults.append(LessonError(line, 'the module has no slug; write slug = "first-steps"'))
+        for slug in ([entry["slug"]] if "slug" in entry else []) + lessons:
+            if not _is_slug(slug):
                 at = self.line_of(str(slug), line)
                 self.faults.append(
                     LessonError(
                         at, f"{str(slug)[:60]!r} is not a valid slug; use lowercase letters, digits, and hyphens"
                     )
                 )
-        return ModuleSource(str(entry.get("slug")), self.words(entry, "title", line), tuple(lessons))
+        title = self.words(entry, "title", line)
+        return ModuleSource(str(entry.get("slug", "")), title, tuple(filter(_is_slug, lessons)))
 
     def words(self, table: dict[str, Any], key: str, line: int) -> LocalizedText:
         value = table.get(key)

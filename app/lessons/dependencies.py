@@ -17,9 +17,9 @@ DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("draft_policy")
 
 
 async def get_catalog(request: Request) -> CatalogView:
-    """The catalog as the viewer may see it: with drafts for instructors."""
+    """The catalog as the viewer may see it: with drafts and errors for instructors."""
     catalog = CATALOG.get(request.app)
-    if catalog.hidden and await DRAFT_POLICY.get(request.app)(request):
+    if catalog.differs_for_instructors and await DRAFT_POLICY.get(request.app)(request):
         request.state.catalog = catalog.with_drafts
         return catalog.with_drafts
     return catalog

@@ -121,7 +121,11 @@ def decode_source(content: bytes) -> str:
         raise LessonDecodeError(
             LessonError(line, f"the byte 0x{content[e.start]:02x} is not UTF-8; save the file as UTF-8")
         ) from e
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise LessonDecodeError(LessonError(line, "the line has a NUL character; remove it, or save the file as UTF-8"))
+    return text
 
 
 def parse_document(source: str, language: str, english: Document | None = None) -> Document:
@@ -130,6 +134,8 @@ def parse_document(source: str, language: str, english: Document | None = None) 
     first = parsed.tokens[0] if parsed.tokens else None
     front = first.content if first is not None and first.type == "front_matter" else None
     header, faults = parse_front_matter(front, english.header if english else None)
+    if front is None and source.startswith("---\n"):
+        faults = [LessonError(1, "the front matter is not closed; write a line with --- below its last key")]
     if english is not None:
         header = header.on_top_of(english.header)
     found = analyze(parsed, header.title)
@@ -280,6 +286,9 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
         )
     if not cell.code.strip():
         yield LessonError(cell.fence_line, f"the cell '{cell.name}' has no code; write some, or remove the cell")
+    elif (begun := _begun_block(cell.code)) is not None:
+        text = f"the cell '{cell.name}' is not closed, and another block begins here; write ``` above it"
+        yield LessonError(cell.line + begun, text)
     elif CellTag.raises_exception not in (cell.tags or ()):
         fault = find_syntax_issue(cell.code)
         if fault is not None:
@@ -288,6 +297,11 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
                 line,
                 f"the cell '{cell.name}' is not Python: {fault.reason}; correct it, or tag the cell raises-exception",
             )
+
+
+def _begun_block(code: str) -> int | None:
+    """The first line of the code, from 0, that opens a directive: the fence above it is missing."""
+    return next((i for i, row in enumerate(code.split("\n")) if row.startswith("```{")), None)
 
 
 def _merge_translation(

@@ -18,7 +18,8 @@ from app.web.dependencies import SETTINGS
 
 
 def setup(app: FastAPI) -> None:
-    CATALOG.set(app, Catalog(SETTINGS.get(app).lessons_dir))
+    settings = SETTINGS.get(app)
+    CATALOG.set(app, Catalog(settings.lessons_dir, kept=settings.last_good_courses))
 
 
 @asynccontextmanager

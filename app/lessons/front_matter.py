@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ MAX_MACHINE_OPTIONS = 8
 _JUPYTER_KEYS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
 """Keys that Jupyter's tools write; ``jupyter_metadata_errors`` checks them."""
 _TRANSLATED_KEYS = ("title", "summary")
+_UNQUOTED_COLON = re.compile(r"([a-z_]+):\s+([^'\"\[{>|].*:(?:\s.*|))")
 T = TypeVar("T")
 
 
@@ -43,6 +45,9 @@ class FrontMatter:
     """A list of topics in lowercase letters, digits and hyphens: `[mirrored, all-reduce]`."""
     status: LessonStatus | None = None
     """`draft`, `published` or `deprecated`. The default is `draft`."""
+    publish_at: datetime | None = None
+    """When a `published` lesson becomes visible to learners: `2027-03-01`, or `2027-03-01T09:00+09:00`. A date is
+    midnight UTC."""
     topology: str | None = None
     """The machine on which cells start. The default is `gpu:4`."""
     topologies: tuple[str, ...] | None = None
@@ -69,9 +74,7 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
     try:
         entries, repeated = parse_yaml_mapping(text, 2)
     except InvalidYaml as e:
-        return FrontMatter(), [
-            LessonError(e.line, f"the front matter cannot be read: {e.reason}; write 'key: value' lines")
-        ]
+        return FrontMatter(), [LessonError(e.line, _unreadable(text.split("\n"), e))]
     faults = [LessonError(entry.line, f"'{key}' is given twice; keep one") for key, entry in repeated]
     values: dict[str, Any] = {}
     for key, entry in entries.items():
@@ -92,6 +95,14 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
     return header, faults
 
 
+def _unreadable(lines: list[str], error: InvalidYaml) -> str:
+    row = lines[error.line - 2] if 0 <= error.line - 2 < len(lines) else ""
+    if with_colon := _UNQUOTED_COLON.fullmatch(row):
+        key, value = with_colon.groups()
+        return f"the value of '{key}' has a colon; put it in quotation marks: {key}: '{value[:60]}'"
+    return f"the front matter cannot be read: {error.reason}; write 'key: value' lines"
+
+
 def _missing_keys(entries: dict[str, YamlEntry], english: FrontMatter | None) -> Iterable[LessonError]:
     needed = _TRANSLATED_KEYS if english is not None else (*_TRANSLATED_KEYS, "minutes")
     for key in needed:
@@ -106,7 +117,11 @@ def _translation_conflicts(
         if key in _TRANSLATED_KEYS or key not in _PARSERS:
             continue
         mine, theirs = getattr(header, key), getattr(english, key)
-        if mine is not None and theirs is not None and mine != theirs:
+        if mine is None or mine == theirs:
+            continue
+        if theirs is None:
+            yield LessonError(entry.line, f"'{key}' is not in the English lesson; write it there instead")
+        else:
             yield LessonError(entry.line, f"'{key}' differs from the English lesson; leave it out here")
 
 
@@ -144,6 +159,19 @@ def _parse_status(value: YamlValue) -> LessonStatus:
         return LessonStatus(str(value))
     except ValueError:
         raise InvalidValue(f"cannot be {str(value)[:40]!r}; write one of {', '.join(LessonStatus)}") from None
+
+
+def _parse_publish_at(value: YamlValue) -> datetime:
+    try:
+        at = datetime.fromisoformat(str(value))
+    except ValueError:
+        at = None
+    if at is None or (at.tzinfo is None and "T" in str(value).upper()):
+        raise InvalidValue("must be a date, or a time with its zone; write 2027-03-01 or 2027-03-01T09:00+09:00")
+    try:
+        return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise InvalidValue(f"cannot be {str(value)[:40]!r}; write a date of this century") from None
 
 
 def parse_topology(value: YamlValue) -> str:
@@ -205,6 +233,7 @@ _PARSERS: dict[str, Callable[[YamlValue], object]] = {
     "minutes": _parse_minutes,
     "tags": partial(_parse_list, noun="tag", example="multi-worker"),
     "status": _parse_status,
+    "publish_at": _parse_publish_at,
     "topology": parse_topology,
     "topologies": parse_topologies,
     "keras": parse_keras_version,

@@ -45,6 +45,8 @@ def parse_link(href: str) -> LinkTarget:
     Raises:
         InvalidLink: lessons do not support this kind of link.
     """
+    if not href.strip():
+        raise InvalidLink("has no target; write where it leads between ( and )")
     try:
         parts = urlsplit(href)
     except ValueError as e:

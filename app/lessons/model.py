@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -246,6 +247,8 @@ class Lesson:
     source_path: Path
     digest: str
     """Changes whenever the text of the lesson's files changes, including ``checks.py``."""
+    publish_at: datetime | None = None
+    """When it becomes visible to learners. Until then its status is ``draft``."""
     number: int = 0
     """Its position in the course, from 1."""
     total: int = 0
@@ -263,6 +266,11 @@ class Lesson:
 
     def cell(self, name: str) -> Cell | None:
         return next((cell for cell in self.cells if cell.name == name), None)
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether it is hidden only because its time has not come."""
+        return self.status is LessonStatus.draft and self.publish_at is not None
 
     @property
     def source_digest(self) -> str:

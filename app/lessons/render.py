@@ -91,6 +91,7 @@ def render_lesson(
         source=learner_source(document),
         source_path=path,
         digest=digest,
+        publish_at=header.publish_at,
     )
 
 

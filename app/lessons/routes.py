@@ -1,17 +1,19 @@
-"""The pages of lessons: home, course map, lesson, its source and its files. Only drafts depend on the viewer.
+"""The pages of lessons: home, course map, lesson, its source and its files.
 
-While there are drafts, pages are rendered separately for instructors, who can see them. Others get cached pages.
+Only drafts and the errors in lesson files depend on the viewer. While there are any, pages are rendered separately for
+instructors, who can see them. Others get cached pages.
 
-Contexts of the templates:
+Contexts of the templates. Each also has ``mistakes``: the errors in the files, if the viewer may see them.
 
 ``lessons/home.html``
-    ``outlines``: an Outline for each course; ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or
-    None; ``machines``: labels of machines, by topology.
+    ``outlines``: an Outline for each course; ``about``: the outlines to introduce, None for Lockstep's own course;
+    ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or None; ``machines``: labels of machines, by
+    topology.
 ``lessons/course.html``
     ``outline``.
 ``lessons/lesson.html``
-    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: labels by topology. If
-    ``lesson.language`` is not ``lang``, there is no translation and the page says so.
+    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``requires``: lessons, ``machines``: labels by
+    topology. If ``lesson.language`` is not ``lang``, there is no translation and the page says so.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.machine_labels import lesson_machine_labels
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
+from app.lessons.navigation import format_mistakes
 from app.lessons.url_paths import LESSON_PATH
 from app.web.access import Access
 from app.web.languages import LANGUAGE_PREFIX
@@ -38,6 +41,8 @@ _ASSET_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src
 """A picture may be an SVG with a script: opened by itself, it gets no rights."""
 
 
+_OWN_COURSE = "distributed-tensorflow"
+"""The course that the words on the home page are about. A site without it shows those of its own courses."""
 router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.public])
 
 
@@ -49,7 +54,12 @@ async def home(request: Request, lang: str, catalog: CatalogDep) -> Response:
 @router.get("/courses/{course:slug}", name="course")
 async def course_map(request: Request, lang: str, course: str, catalog: CatalogDep) -> Response:
     outline = catalog.outline(course, lang)
-    return _lesson_page_response(request, catalog, "lessons/course.html", lambda: {"outline": outline})
+    return _lesson_page_response(
+        request,
+        catalog,
+        "lessons/course.html",
+        lambda: {"outline": outline, "mistakes": format_mistakes(catalog, course)},
+    )
 
 
 @router.get("/courses/{course:slug}/cover.png", name="course_cover")
@@ -95,7 +105,14 @@ def _home_context(catalog: CatalogView, language: str) -> Mapping[str, Any]:
     found = next(((lesson, cell) for lesson in lessons if (cell := _first_runnable_cell(lesson))), None)
     sample, cell = found or (None, None)
     machines = lesson_machine_labels(sample) if sample else {}
-    return {"outlines": outlines, "sample": sample, "sample_cell": cell, "machines": machines}
+    return {
+        "outlines": outlines,
+        "about": None if any(outline.course.slug == _OWN_COURSE for outline in outlines) else outlines,
+        "sample": sample,
+        "sample_cell": cell,
+        "machines": machines,
+        "mistakes": format_mistakes(catalog),
+    }
 
 
 def _first_runnable_cell(lesson: Lesson) -> Cell | None:
@@ -110,7 +127,11 @@ def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str) -> Mapp
         "outline": catalog.outline(lesson.course, language),
         "previous": before,
         "next": after,
+        "requires": [
+            found for slug in lesson.requires if (found := catalog.find_lesson(f"{lesson.course}/{slug}", language))
+        ],
         "machines": lesson_machine_labels(lesson),
+        "mistakes": format_mistakes(catalog, lesson.course, lesson.slug),
     }
 
 

@@ -10,13 +10,15 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 import structlog
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
-from app.lessons.analysis import LessonReference
 from app.lessons.course_file import CourseSource, parse_course
+from app.lessons.cross_references import lesson_path, reference_errors
 from app.lessons.directives import LessonError
 from app.lessons.document import Document, LessonDecodeError, decode_source, parse_document
 from app.lessons.errors import LessonFileError
@@ -28,7 +30,6 @@ from app.lessons.exercise_files import (
     load_exercise_files,
 )
 from app.lessons.front_matter import SLUG_PATTERN
-from app.lessons.inline_svg import InvalidSvg, inline_svg_file
 from app.lessons.model import Lesson, LessonStatus
 from app.lessons.render import content_digest, render_lesson
 
@@ -63,7 +64,9 @@ class Snapshot:
     digest: str = ""
     """Changes with anything that an outline shows."""
     drafts: frozenset[str] = frozenset()
-    """The lessons that are drafts, as ``course/slug``."""
+    """The lessons that are drafts, or scheduled for later, as ``course/slug``."""
+    next_publication: datetime | None = None
+    """When the first of the scheduled lessons becomes visible."""
 
 
 def without_drafts(snapshot: Snapshot) -> Snapshot:
@@ -83,7 +86,11 @@ def without_drafts(snapshot: Snapshot) -> Snapshot:
                 for language, lesson in snapshot.lessons[course.slug, slug].items()
             }
     return replace(
-        snapshot, courses=courses, lessons=lessons, digest=_outline_digest(courses, lessons), drafts=frozenset()
+        snapshot,
+        courses=courses,
+        lessons=lessons,
+        digest=_outline_digest(courses, lessons),
+        drafts=frozenset(),
     )
 
 
@@ -97,42 +104,57 @@ def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
     except OSError as e:
         wrong_folder = f"the folder cannot be read: {e.strerror}; allow it for user {os.geteuid()}"
         return replace(before, mistakes=(LessonFileError(root, 1, wrong_folder),))
+    listed: dict[str, tuple[str, ...]] = {}
     for folder in folders:
-        course, wrong = _load_course(folder, before.courses.get(folder.name))
+        written, shown, wrong = _load_course(folder, before.courses.get(folder.name))
         mistakes += wrong
-        if course is not None:
-            courses[course.slug] = course
-            for slug in course.lessons:
-                try:
-                    readings |= _load_lesson(folder / slug, course.slug, before.readings)
-                except PermissionError:  # the course's own file says so, too
-                    readings |= {
-                        path: file for path, file in before.readings.items() if path.is_relative_to(folder / slug)
-                    }
+        listed[folder.name] = tuple(
+            dict.fromkeys(slug for course in (written, shown) if course is not None for slug in course.lessons)
+        )
+        if shown is not None:
+            courses[shown.slug] = shown
+        for slug in listed[folder.name]:
+            try:
+                readings |= _load_lesson(folder / slug, folder.name, before.readings)
+            except PermissionError:  # the course's own file says so, too
+                readings |= {path: file for path, file in before.readings.items() if path.is_relative_to(folder / slug)}
+    mistakes += _folders_without_course(root)
     if not courses and not mistakes:
         mistakes.append(LessonFileError(root, 1, "there is no course here; add a folder with a course.toml"))
-    lessons = {key: lesson for course in courses.values() for key, lesson in _assemble(root, course, readings)}
+    now = datetime.now(UTC)
+    lessons = {key: lesson for course in courses.values() for key, lesson in _assemble(root, course, readings, now)}
     mistakes += [mistake for reading in readings.values() for mistake in reading.mistakes]
-    mistakes += [
-        mistake
-        for path, reading in readings.items()
-        for mistake in _broken_references(root, path, reading, readings, courses)
-    ]
+    documents = {path: reading.document for path, reading in readings.items() if reading.document is not None}
+    mistakes += reference_errors(root, documents, listed)
     drafts = frozenset(
         f"{course}/{slug}"
         for (course, slug), shown in lessons.items()
-        if _is_draft(shown, readings.get(_lesson_path(root, course, slug, DEFAULT_LANGUAGE)))
+        if _is_draft(shown, readings.get(lesson_path(root, course, slug, DEFAULT_LANGUAGE)), now)
     )
-    mistakes = sorted(set(mistakes))
-    return Snapshot(courses, lessons, tuple(mistakes), readings, _outline_digest(courses, lessons), drafts)
+    scheduled = [lesson.publish_at for shown in lessons.values() for lesson in shown.values() if lesson.publish_at]
+    return Snapshot(
+        courses,
+        lessons,
+        tuple(sorted(set(mistakes))),
+        readings,
+        _outline_digest(courses, lessons),
+        drafts,
+        min((at for at in scheduled if at > now), default=None),
+    )
 
 
-def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None) -> bool:
+def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None, now: datetime) -> bool:
     """Whether a lesson is a draft. If it was never valid, its front matter decides, if that can be read."""
     if shown:
         return any(lesson.status is LessonStatus.draft for lesson in shown.values())
-    document = english.document if english is not None else None
-    return document is not None and document.header.status in (None, LessonStatus.draft)
+    if english is None or english.document is None:
+        return False
+    header = english.document.header
+    return header.status in (None, LessonStatus.draft) or _is_ahead(header.publish_at, now)
+
+
+def _is_ahead(publish_at: datetime | None, now: datetime) -> bool:
+    return publish_at is not None and publish_at > now
 
 
 def _course_folders(root: Path) -> list[Path]:
@@ -149,29 +171,55 @@ def _may_be_course(folder: Path) -> bool:
         return bool(SLUG_PATTERN.fullmatch(folder.name))
 
 
-def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSource | None, list[LessonFileError]]:
+def _folders_without_course(root: Path) -> Iterator[LessonFileError]:
+    """Yield an error for each folder that has lessons or notebooks, but no file of a course."""
+    folders = (child for child in root.iterdir() if SLUG_PATTERN.fullmatch(child.name)) if root.is_dir() else ()
+    for folder in sorted(folders):
+        with suppress(OSError):
+            if (folder / "course.toml").is_file() or not folder.is_dir():
+                continue
+            if any(next(folder.glob(pattern), None) for pattern in ("*/lesson.md", "*.md", "*.ipynb")):
+                text = "the folder has no course.toml, so it is not a course; add one that lists its lessons"
+                yield LessonFileError(folder, 1, text, blocks=False)
+
+
+def _load_course(
+    folder: Path, before: CourseSource | None
+) -> tuple[CourseSource | None, CourseSource | None, list[LessonFileError]]:
+    """The course as it is written, the one to show, and the errors. With an error, that is the course as it was."""
     path = folder / "course.toml"
     if not SLUG_PATTERN.fullmatch(folder.name):
-        return None, [
-            LessonFileError(path, 1, "the folder's name is not a slug; use lowercase letters, digits, and hyphens")
-        ]
+        wrong_name = "the folder's name is not a slug; use lowercase letters, digits, and hyphens"
+        return None, None, [LessonFileError(path, 1, wrong_name)]
+    text = ""
     try:
-        course, faults = parse_course(decode_source(path.read_bytes()), folder.name)
+        text = decode_source(path.read_bytes())
+        course, faults = parse_course(text, folder.name)
     except LessonDecodeError as e:
         course, faults = None, [e.fault]
     except OSError as e:
         course, faults = None, [LessonError(1, f"the file cannot be read: {e.strerror}; check its permissions")]
-    mistakes = _file_errors(path, faults)
     if course is None:
-        return before, mistakes
+        return None, before, _file_errors(path, faults)
     if (cover := folder / "cover.png").is_file():
         course = replace(course, cover=cover)
-    listed = set(course.lessons)
-    for lesson in sorted(folder.glob("*/lesson.md")):
-        if lesson.parent.name not in listed:
-            text = f"the lesson '{lesson.parent.name}' is not in any module; add it to the lessons of one"
-            mistakes.append(LessonFileError(path, 1, text, blocks=False))
-    return course, mistakes
+    there = {lesson.parent.name for lesson in folder.glob("[!.]*/lesson.md")}
+    unlisted = sorted(there - set(course.lessons))
+    missing = [slug for slug in course.lessons if slug not in there and before and slug not in before.lessons]
+    faults += [_missing_lesson(slug, text, unlisted) for slug in missing]
+    mistakes = _file_errors(path, faults)
+    for slug in unlisted:
+        not_listed = f"the lesson '{slug}' is not in any module; add it to the lessons of one"
+        mistakes.append(LessonFileError(path, 1, not_listed, blocks=False))
+    return course.without(missing), before if faults else course, mistakes
+
+
+def _missing_lesson(slug: str, text: str, unlisted: list[str]) -> LessonError:
+    """The error of a lesson that the course has just begun to list."""
+    line = next((number for number, row in enumerate(text.split("\n"), 1) if f'"{slug}"' in row), 1)
+    meant = get_close_matches(slug, unlisted, n=1)
+    hint = f"did you mean '{meant[0]}'?" if meant else f"write {slug}/lesson.md, or correct the name"
+    return LessonError(line, f"there is no lesson '{slug}' in this folder; {hint}")
 
 
 def _load_lesson(folder: Path, course: str, before: Mapping[Path, LoadedFile]) -> dict[Path, LoadedFile]:
@@ -280,15 +328,17 @@ def _single_error(path: Path, fault: LessonError) -> tuple[LessonFileError, ...]
 
 
 def _assemble(
-    root: Path, course: CourseSource, readings: Mapping[Path, LoadedFile]
+    root: Path, course: CourseSource, readings: Mapping[Path, LoadedFile], now: datetime
 ) -> Iterator[tuple[LessonKey, dict[str, Lesson]]]:
     slugs = course.lessons
     for number, slug in enumerate(slugs, 1):
         shown = {}
         for language in LANGUAGE_CODES:
-            reading = readings.get(_lesson_path(root, course.slug, slug, language))
+            reading = readings.get(lesson_path(root, course.slug, slug, language))
             if reading is not None and reading.shown is not None:
-                shown[language] = reading.shown
+                lesson = reading.shown
+                status = LessonStatus.draft if _is_ahead(lesson.publish_at, now) else lesson.status
+                shown[language] = replace(lesson, status=status)
         languages = tuple(shown)
         yield (
             (course.slug, slug),
@@ -299,69 +349,9 @@ def _assemble(
         )
 
 
-def _lesson_path(root: Path, course: str, slug: str, language: str) -> Path:
-    return root / course / slug / ("lesson.md" if language == DEFAULT_LANGUAGE else f"lesson.{language}.md")
-
-
-def _broken_references(
-    root: Path,
-    path: Path,
-    reading: LoadedFile,
-    readings: Mapping[Path, LoadedFile],
-    courses: Mapping[str, CourseSource],
-) -> Iterator[LessonFileError]:
-    """Yield broken links and missing pictures of a file. They never block: another file may be the cause."""
-    if reading.document is None:
-        return
-    course, language = path.parent.parent.name, reading.document.language
-    for reference in reading.document.survey.references:
-        problem = _reference_error(root, path, course, language, reference, readings, courses)
-        if problem:
-            yield LessonFileError(path, reference.line, problem, blocks=False)
-
-
-def _reference_error(
-    root: Path,
-    path: Path,
-    course: str,
-    language: str,
-    reference: LessonReference,
-    readings: Mapping[Path, LoadedFile],
-    courses: Mapping[str, CourseSource],
-) -> str | None:
-    target = reference.target
-    if target.kind == "outside":
-        return None
-    if target.kind == "asset":
-        return _picture_error(path.parent / target.name, target.name)
-    there = target.course or course
-    slug = target.name or path.parent.name
-    if there not in courses or slug not in courses[there].lessons:
-        known = ", ".join(courses[there].lessons) if there in courses else ", ".join(courses)
-        return f"there is no lesson '{there}/{slug}'; use one of {known}"
-    other = readings.get(_lesson_path(root, there, slug, language)) or readings.get(
-        _lesson_path(root, there, slug, DEFAULT_LANGUAGE)
-    )
-    if target.fragment and other is not None and other.document is not None:
-        ids = other.document.survey.ids | {f"cell-{cell.name}" for cell in other.document.cells}
-        if target.fragment not in ids:
-            return f"'{slug}' has no heading #{target.fragment[:60]}; use one of {', '.join(sorted(ids)) or 'none'}"
-    return None
-
-
-def _picture_error(file: Path, name: str) -> str | None:
-    if not file.is_file():
-        return f"there is no file {name}; add it, or correct the name"
-    try:
-        inline_svg_file(file, "")
-    except InvalidSvg as e:
-        return f"the drawing {name} cannot be part of the page: {e}"
-    return None
-
-
 def _outline_digest(courses: Mapping[str, CourseSource], lessons: Mapping[LessonKey, Mapping[str, Lesson]]) -> str:
     shown = [
-        f"{key}{language}{lesson.digest}{lesson.languages}{lesson.number}{lesson.total}"
+        f"{key}{language}{lesson.digest}{lesson.status}{lesson.languages}{lesson.number}{lesson.total}"
         for key, by_language in sorted(lessons.items())
         for language, lesson in sorted(by_language.items())
     ]

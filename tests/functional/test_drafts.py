@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -297,10 +298,34 @@ async def test_a_lesson_that_goes_back_to_draft_leaves_the_kept_pages_at_once(
         assert (TITLE in (await client.get("/en/")).text) is (expected == 200)
 
 
+async def test_a_scheduled_lesson_is_a_draft_until_its_time(
+    app: FastAPI, settings: Settings, client: httpx.AsyncClient
+) -> None:
+    page = "/en/courses/small/treasure"
+    publish(settings, "status: published\npublish_at: 2999-01-01T09:00+09:00\n")
+    app.state.catalog.reload()
+    async with await signed_in_browser(app, "instructor") as teacher:
+        shown = (await teacher.get(page)).text
+        assert "Scheduled: only instructors can see this." in shown
+        assert "Learners can see it from Jan 1, 2999, 12:00:00\u202fAM (UTC)." in shown
+        assert TITLE in (await teacher.get("/en/search?q=palm")).text
+    assert (await client.get(page)).status_code == 404
+    for elsewhere in (*PUBLIC_PAGES, "/en/search?q=palm"):
+        assert TITLE not in (await client.get(elsewhere)).text, elsewhere
+    assert app.state.catalog.with_drafts.snapshot.next_publication.year == 2999
+
+    publish(settings, "status: published\npublish_at: 2026-01-01\n")
+    app.state.catalog.reload()
+    shown = (await client.get(page)).text
+    assert TITLE in shown
+    assert "Scheduled" not in shown
+
+
 async def test_a_draft_whose_first_version_has_a_mistake_is_not_announced(
     app: FastAPI, settings: Settings, client: httpx.AsyncClient
 ) -> None:
     (settings.lessons_dir / DRAFT / "lesson.md").write_text("---\ntitle: 1\nminutes: many\n---\n")
+    shutil.rmtree(settings.last_good_courses)  # of an earlier version
     fresh = create_app(settings)
     fresh.state.catalog.reload()
     async with fresh.router.lifespan_context(fresh), browser_client(fresh) as reader:

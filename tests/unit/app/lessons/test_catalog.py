@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,58 @@ def test_a_required_lesson_has_to_exist(catalog: Catalog, root: Path) -> None:
     assert _problems(catalog) == ["one/lesson.md:6: there is no lesson 'course/three'; use one of one, two"]
 
 
+def test_a_lesson_cannot_be_required_before_itself(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [one]\n")
+    catalog.reload()
+    assert _problems(catalog) == ["one/lesson.md:6: 'requires' names the lesson itself; remove 'one'"]
+
+    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [two]\n")
+    write_lesson(root / "course" / "two", "Words.\n", header=f"{FRONT_MATTER}requires: [one]\n")
+    catalog.reload()
+    circle = "'requires' goes in a circle"
+    assert _problems(catalog) == [
+        f"one/lesson.md:6: {circle}: 'two' requires 'one'; remove one of the two",
+        f"two/lesson.md:6: {circle}: 'one' requires 'two'; remove one of the two",
+    ]
+
+
+def test_one_bad_slug_hides_no_other_mistake(root: Path) -> None:
+    write_toml(root, "one", "two", "Bad Slug")
+    write_lesson(root / "course" / "one", "#### Too deep\n")
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+
+    assert _problems(catalog) == [
+        "course.toml:8: 'Bad Slug' is not a valid slug; use lowercase letters, digits, and hyphens",
+        "one/lesson.md:7: a heading of level 4 follows one of level 1; write ##",
+    ]
+
+
+def test_a_broken_link_in_a_long_course_is_compared_with_similar_names(root: Path) -> None:
+    slugs = ["one", "two", *(f"lesson-{number}" for number in range(20))]
+    write_toml(root, *slugs)
+    for slug in slugs:
+        links = "[x](../too/lesson.md) [y](../zzz/lesson.md)\n"
+        write_lesson(root / "course" / slug, links if slug == "one" else "Z\n")
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+
+    assert _problems(catalog) == [
+        "one/lesson.md:7: there is no lesson 'course/too'; did you mean two?",
+        "one/lesson.md:7: there is no lesson 'course/zzz'; there are 22, and none has a similar name",
+    ]
+
+
+def test_a_folder_with_lessons_but_without_a_course_file_is_named(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "other" / "first", "Words.\n")
+    (root / "data").mkdir()
+    catalog.reload()
+
+    assert [str(problem) for problem in catalog.problems] == [
+        f"{root}/other:1: the folder has no course.toml, so it is not a course; add one that lists its lessons"
+    ]
+
+
 def test_missing_and_unlisted_files_are_reported(catalog: Catalog, root: Path) -> None:
     (root / "course" / "two" / "lesson.md").unlink()
     write_lesson(root / "course" / "extra", "Words.\n")
@@ -305,6 +358,25 @@ async def test_a_changed_file_is_noticed(catalog: Catalog, root: Path) -> None:
             await asyncio.sleep(0.1)
         else:
             pytest.fail("it was not noticed")
+    finally:
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+
+
+async def test_a_scheduled_lesson_appears_when_its_time_has_come(root: Path) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    write_lesson(root / "course" / "two", "Words.\n", header=f"{FRONT_MATTER}publish_at: {soon.isoformat()}\n")
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+    assert catalog.hidden == {"course/two"}
+    watching = asyncio.create_task(catalog.watch())
+    try:
+        async with asyncio.timeout(60):
+            while catalog.hidden:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert datetime.now(UTC) >= soon
+        assert [lesson.total for lesson in catalog.every()] == [2, 2]
     finally:
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):

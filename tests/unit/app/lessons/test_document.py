@@ -138,6 +138,8 @@ def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
         ("summary: x\nminutes: 5\n", 1, "the front matter has no 'title'; add a line 'title: …'"),
         (FRONT_MATTER + "titel: x\n", 6, "unknown key 'titel'; use one of title, summary"),
         (FRONT_MATTER + "title: again\n", 6, "'title' is given twice; keep one"),
+        (f"{FRONT_MATTER}publish_at: 2027-03-01T09:00\n", 6, "'publish_at' must be a date, or a time with its zone"),
+        (f"{FRONT_MATTER}publish_at: soon\n", 6, "'publish_at' must be a date, or a time with its zone; write 2027-"),
         (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' must be a whole number from 1 to 600"),
         (
             FRONT_MATTER.replace("published", "final"),
@@ -155,7 +157,7 @@ def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
         (
             FRONT_MATTER.replace("The lesson", "The: lesson"),
             2,
-            "the front matter cannot be read: mapping values are not allowed",
+            "the value of 'title' has a colon; put it in quotation marks: title: 'The: lesson'",
         ),
         ("- one\n- two\n", 2, "the front matter cannot be read: it is not a list of 'key: value' lines"),
         (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' must be a string"),
@@ -165,6 +167,40 @@ def test_an_error_in_the_front_matter_is_reported_with_its_line(header: str, lin
     faults = parse_document(lesson_text("Words.\n", header), "en").faults
 
     assert any(fault.line == line and words in fault.text for fault in faults), faults
+
+
+def test_a_front_matter_that_is_not_closed_is_an_error() -> None:
+    (fault,) = parse_document(f"---\n{FRONT_MATTER}\nWords.\n", "en").faults
+
+    assert (fault.line, fault.text) == (1, "the front matter is not closed; write a line with --- below its last key")
+
+
+def test_a_cell_that_is_not_closed_is_reported_where_the_next_block_begins() -> None:
+    body = "```{code-cell} python\n:name: a\n\nx = 1\n\n```{code-cell} python\n:name: b\n\ny = 1\n```\n"
+
+    assert errors_in_body(body) == [
+        (6, "the cell 'a' is not closed, and another block begins here; write ``` above it")
+    ]
+
+
+def test_a_link_without_a_target_is_an_error() -> None:
+    assert errors_in_body("Words [here]().\n") == [(1, "the link has no target; write where it leads between ( and )")]
+
+
+def test_a_nul_character_is_reported_with_its_line() -> None:
+    with pytest.raises(LessonDecodeError) as raised:
+        decode_source(b"---\ntitle: \0\n")
+
+    assert (raised.value.fault.line, raised.value.fault.text[:31]) == (2, "the line has a NUL character; r")
+
+
+def test_a_translation_cannot_set_what_the_english_lesson_does_not() -> None:
+    english = parse_document(lesson_text(), "en")
+    korean = parse_document(lesson_text("Words.\n", "title: a\nsummary: b\ntopology: cpu\n"), "ko", english)
+
+    assert [(fault.line, fault.text) for fault in korean.faults] == [
+        (4, "'topology' is not in the English lesson; write it there instead")
+    ]
 
 
 def test_a_file_without_front_matter_is_an_error() -> None:

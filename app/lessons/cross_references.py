@@ -1,0 +1,104 @@
+"""Errors between the files of courses: broken links, missing pictures, and required lessons that cannot be read first.
+
+They never block: another file may be the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from app.i18n import DEFAULT_LANGUAGE
+from app.lessons.analysis import LessonReference
+from app.lessons.document import Document
+from app.lessons.errors import LessonFileError
+from app.lessons.inline_svg import InvalidSvg, inline_svg_file
+
+_MOST_NAMES = 8
+"""How many names an error lists. If there are more, it names those that look like the wrong one."""
+
+
+def lesson_path(root: Path, course: str, slug: str, language: str) -> Path:
+    """The path of a lesson's file."""
+    return root / course / slug / ("lesson.md" if language == DEFAULT_LANGUAGE else f"lesson.{language}.md")
+
+
+def reference_errors(
+    root: Path, documents: Mapping[Path, Document], listed: Mapping[str, Sequence[str]]
+) -> Iterator[LessonFileError]:
+    """Yield the errors between the documents. ``listed`` has the lessons of each course."""
+    for path, document in documents.items():
+        for reference in document.survey.references:
+            problem = _reference_error(root, path, document.language, reference, documents, listed)
+            if problem:
+                yield LessonFileError(path, reference.line, problem, blocks=False)
+        if document.language == DEFAULT_LANGUAGE and (circle := _circle(root, path, documents)):
+            yield LessonFileError(path, document.header.requires_line, circle, blocks=False)
+
+
+def _circle(root: Path, path: Path, documents: Mapping[Path, Document]) -> str | None:
+    """The error of a lesson that has to be read before itself."""
+    course, slug = path.parent.parent.name, path.parent.name
+
+    def required(lesson: str) -> tuple[str, ...]:
+        document = documents.get(lesson_path(root, course, lesson, DEFAULT_LANGUAGE))
+        return (document.header.requires or ()) if document is not None else ()
+
+    if slug in required(slug):
+        return f"'requires' names the lesson itself; remove '{slug}'"
+    before, coming = {slug}, [(slug, lesson) for lesson in required(slug)]
+    while coming:
+        first, lesson = coming.pop()
+        if slug in required(lesson):
+            return f"'requires' goes in a circle: '{lesson}' requires '{slug}'; remove one of the two"
+        if lesson not in before:
+            before.add(lesson)
+            coming += [(first, other) for other in required(lesson)]
+    return None
+
+
+def _reference_error(
+    root: Path,
+    path: Path,
+    language: str,
+    reference: LessonReference,
+    documents: Mapping[Path, Document],
+    listed: Mapping[str, Sequence[str]],
+) -> str | None:
+    target, course = reference.target, path.parent.parent.name
+    if target.kind == "outside":
+        return None
+    if target.kind == "asset":
+        return _picture_error(path.parent / target.name, target.name)
+    there = target.course or course
+    slug = target.name or path.parent.name
+    if slug not in listed.get(there, ()):
+        known = suggestion(slug, listed[there]) if there in listed else suggestion(there, listed)
+        return f"there is no lesson '{there}/{slug}'; {known}"
+    other = documents.get(lesson_path(root, there, slug, language)) or documents.get(
+        lesson_path(root, there, slug, DEFAULT_LANGUAGE)
+    )
+    if target.fragment and other is not None:
+        ids = other.survey.ids | {f"cell-{cell.name}" for cell in other.cells}
+        if target.fragment not in ids:
+            return f"'{slug}' has no heading #{target.fragment[:60]}; {suggestion(target.fragment, sorted(ids))}"
+    return None
+
+
+def suggestion(wrong: str, known: Collection[str]) -> str:
+    """What to write instead of a name: one of a few, or one that looks like it."""
+    if len(known) <= _MOST_NAMES:
+        return f"use one of {', '.join(known) or 'none'}"
+    meant = get_close_matches(wrong, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {len(known)}, and none has a similar name"
+
+
+def _picture_error(file: Path, name: str) -> str | None:
+    if not file.is_file():
+        return f"there is no file {name}; add it, or correct the name"
+    try:
+        inline_svg_file(file, "")
+    except InvalidSvg as e:
+        return f"the drawing {name} cannot be part of the page: {e}"
+    return None
