@@ -22,10 +22,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.cli.main import app as command_line
-from app.lessons.analysis import ROLES
-from app.lessons.directives import DIRECTIVE_SPECS, DirectiveSpec
+from app.lessons.directive_specs import DIRECTIVE_SPECS, DirectiveSpec
 from app.lessons.front_matter import FrontMatter
 from app.lessons.model import CellTag
+from app.lessons.roles import ROLES
 from app.metrics import REGISTRY
 from app.monitoring.site_metrics import SiteState, site_metrics
 from app.secret_files import SECRET_SETTINGS

@@ -68,7 +68,8 @@ def check(
     """Read every lesson in every language, run its cells in the sandbox, and judge its exercises.
 
     Each solution has to pass all checks, each starter and each answer without results to fail one, and each wrong
-    answer to fail with the diagnosis that it names. The exit status is 1 after an error.
+    answer to fail with the diagnosis that it names. The exit status is 1 after an error, and 0 after warnings: a page
+    shows something reasonable in place of what they are about.
     """
     settings = read_settings()
     catalog = _catalog(settings)
@@ -79,16 +80,18 @@ def check(
         mistakes += _achievement_errors(catalog)
     for mistake in mistakes:
         typer.echo(_format_error(mistake))
-    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(mistakes), 'error')}.")
+    errors = [mistake for mistake in mistakes if not mistake.warning]
+    warned = f", {_pluralize(len(mistakes) - len(errors), 'warning')}" if len(errors) < len(mistakes) else ""
+    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(errors), 'error')}{warned}.")
     failures = 0
     if not static:
         try:
             failures = asyncio.run(_run_lessons(settings, lessons, jobs))
         except (NoRunnerAvailable, RunnerError) as e:
             fail(str(e))
-        above = f", and {_pluralize(len(mistakes), 'error')} listed above the first cell" if mistakes else ""
+        above = f", and {_pluralize(len(errors), 'error')} listed above the first cell" if errors else ""
         typer.echo(f"{_pluralize(failures, 'unexpected outcome')}{above}.")
-    if mistakes or failures:
+    if errors or failures:
         raise typer.Exit(1)
 
 
@@ -226,7 +229,7 @@ async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show
 
 
 def _format_error(mistake: LessonFileError) -> str:
-    return f"{_relative_path(mistake.path)}:{mistake.line}: {mistake.text}"
+    return f"{_relative_path(mistake.path)}:{mistake.line}: {mistake.message}"
 
 
 def _relative_path(path: Path) -> str:

@@ -91,7 +91,7 @@ def _all_cells(
 ) -> Iterable[NotebookNode]:
     left = iter(lesson.cells)
     yield from (_scratch_cell(lesson, own, runs) for own in scratch.get("", ()))
-    for number, part in enumerate(plain_markdown_parts(lesson.source, page), 1):
+    for number, part in enumerate(plain_markdown_parts(lesson.source, page, lesson.source_path.parent), 1):
         match part:
             case MarkdownPart():
                 yield _markdown_cell(lesson, part, f"lockstep-text-{number}")

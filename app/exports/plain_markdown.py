@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import quote
 
 from markdown_it.token import Token
@@ -16,8 +17,9 @@ from app.i18n import gettext
 from app.lessons.directives import Directive
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.markdown import parse_markdown
-from app.lessons.render import ADMONITION_TITLES
+from app.lessons.render_directives import ADMONITION_TITLES, is_collapsible
 from app.lessons.render_exercises import TASK_TITLES
+from app.lessons.roles import ELEMENTS, read_role
 
 _BEFORE_FENCE = re.compile(r"^[^`:~]*")
 
@@ -44,10 +46,13 @@ class _Writer:
     pictures: set[str] = field(default_factory=set)
 
 
-def plain_markdown_parts(source: str, page: str) -> list[MarkdownPart | CellPlaceholder]:
-    """A lesson's source as plain Markdown, split at its code cells, without front matter."""
+def plain_markdown_parts(source: str, page: str, folder: Path | None = None) -> list[MarkdownPart | CellPlaceholder]:
+    """A lesson's source as plain Markdown, split at its code cells, without front matter.
+
+    ``folder`` has the files that the source includes.
+    """
     lines = source.split("\n")
-    tokens = parse_markdown(source).tokens
+    tokens = parse_markdown(source, folder).tokens
     first = tokens[0].map[1] if tokens and tokens[0].type == "front_matter" and tokens[0].map else 0
     parts: list[MarkdownPart | CellPlaceholder] = []
     start = first
@@ -101,7 +106,8 @@ def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: i
 def _replacement(writer: _Writer, lines: list[str], span: tuple[int, int], token: Token) -> list[str] | None:
     directive: Directive | None = token.meta.get("directive") if token.meta else None
     if directive is not None:
-        return _prefixed_lines(lines[span[0]], _plain_directive(writer, directive))
+        text = _plain_directive(writer, directive, token)
+        return _prefixed_lines(lines[span[0]], text) if text else []
     match token.type:
         case "myst_target":
             return [f'<a id="{html.escape(token.content)}"></a>']
@@ -120,32 +126,72 @@ def _prefixed_lines(first_line: str, text: str) -> list[str]:
     return [(behind if i else before) + line for i, line in enumerate(text.split("\n"))]
 
 
-def _plain_directive(writer: _Writer, directive: Directive) -> str:
-    body = _rewrite_body(writer, directive.body)
-    match directive.spec.kind if directive.spec else "":
+def _plain_directive(writer: _Writer, directive: Directive, token: Token) -> str:
+    if token.type == "listing":
+        return _plain_listing(directive, token)
+    body = _rewrite_body(writer, token.content if token.type == "include" else directive.body)
+    argument = _rewrite_body(writer, directive.argument)
+    match directive.spec.kind:
         case "math":
-            return f"$$\n{directive.body.strip()}\n$$"
+            return f"$$\n{token.content.strip()}\n$$"
         case "image":
             return _plain_picture(writer, directive)
         case "figure":
             return "\n\n".join(filter(None, (_plain_picture(writer, directive), body)))
-        case "table":
+        case "video":
+            words = directive.option("alt") or directive.argument
+            return "\n\n".join((f"[{words}]({_attachment(writer, directive.argument)})", body)).strip()
+        case "table" | "list-table" | "csv-table" | "tab" | "card":
             return "\n\n".join(filter(None, (f"**{directive.argument}**" if directive.argument else "", body)))
-        case "titled" if directive.name == "dropdown" or directive.option("class") == "dropdown":
-            return f"<details><summary>{html.escape(directive.argument)}</summary>\n\n{body}\n\n</details>"
+        case "tabs" | "grid" | "plain" | "include" | "glossary":
+            return body
+        case "quote":
+            return "\n".join(f"> {line}".rstrip() for line in "\n\n".join(filter(None, (argument, body))).split("\n"))
+        case "rubric":
+            return f"**{argument}**"
+        case "silent" | "dropped" | "gate-end" | "bibliography" | "literal-include":
+            return ""
+        case "gate-start":
+            return f"**{_task_title(writer, directive)}**"
+        case "task":
+            if directive.name == "solution":
+                return _details(gettext(TASK_TITLES[directive.name]), body)
+            return _block_quote(_task_title(writer, directive), body)
+        case "titled" | "admonition" if is_collapsible(directive):
+            own = ADMONITION_TITLES.get(directive.name)
+            return _details(gettext(own) if own else directive.argument, body)
         case "titled":
             return _block_quote(directive.argument, body)
-        case "task":
-            title = f"{gettext(TASK_TITLES[directive.name])}: {_rewrite_body(writer, directive.argument)}"
-            return _block_quote(title, body)
-        case _:
-            title = gettext(ADMONITION_TITLES.get(directive.name, directive.name))
-            words = _rewrite_body(writer, directive.argument)
-            return _block_quote(title, "\n\n".join(filter(None, (words, body))))
+    title = gettext(ADMONITION_TITLES.get(directive.name, directive.name))
+    return _block_quote(title, "\n\n".join(filter(None, (argument, body))))
+
+
+def _plain_listing(directive: Directive, token: Token) -> str:
+    code = token.content.removesuffix("\n")
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", code)), 3)
+    shown = f"{fence}{token.info}\n{code}\n{fence}"
+    caption = directive.option("caption")
+    return f"**{caption}**\n\n{shown}" if caption and directive.spec.kind != "cell" else shown
+
+
+def _task_title(writer: _Writer, directive: Directive) -> str:
+    """Such as “Exercise: Write the mean”."""
+    kind = gettext(TASK_TITLES[directive.name.removesuffix("-start")])
+    if directive.name.startswith("solution") or not directive.argument:
+        return kind
+    return f"{kind}: {_rewrite_body(writer, directive.argument)}"
+
+
+def _details(title: str, body: str) -> str:
+    return f"<details><summary>{html.escape(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def _block_quote(title: str, body: str) -> str:
-    lines = [f"**{title}**", *(["", *body.split("\n")] if body else [])]
+    lines = [
+        *([f"**{title}**"] if title else []),
+        *([""] if title and body else []),
+        *(body.split("\n") if body else []),
+    ]
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
@@ -189,8 +235,21 @@ def _plain_role(text: str, role: Token) -> str:
     written: re.Pattern[str] = re.compile(
         r"\{" + re.escape(role.meta["name"]) + r"\}(`+)" + re.escape(role.content) + r"\1"
     )
-    plain: str = f"${role.content}$" if role.meta["name"] == "math" else f"<kbd>{html.escape(role.content)}</kbd>"
+    plain = _plain_words(role.meta["name"], role.content)
     return written.sub(lambda _match: plain, text, count=1)
+
+
+def _plain_words(name: str, content: str) -> str:
+    role = read_role(name, content)
+    words = html.escape(role.words or role.target, quote=False)
+    if role.name == "math":
+        return f"${content}$"
+    if role.name in ELEMENTS:
+        element = ELEMENTS[role.name]
+        return f"<{element}>{html.escape(content)}</{element}>"
+    if role.name in ("ref", "numref", "eq"):
+        return f"[{words}](#{quote(role.target)})"
+    return f"({words})" if role.name.startswith("cite") else words
 
 
 def _absolute_url(writer: _Writer, href: str) -> str:

@@ -105,7 +105,7 @@ def check_lessons(catalog: Catalog) -> HealthCheck:
     if not lessons:
         return HealthCheck("lessons", False, f"there are no lessons in {catalog.root}")
     readable = len({lesson.key for lesson in all_of_them.every()})
-    mistakes = len(catalog.problems)
+    mistakes = sum(not problem.warning for problem in catalog.problems)
     detail = f"{readable} of {lessons} can be read"
     return HealthCheck(
         "lessons", readable > 0, f"{detail}; {mistakes} errors: run 'lockstep lesson check'" if mistakes else detail

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from markdown_it.token import Token
 
-from app.lessons.directives import Directive, LessonError
+from app.lessons.directives import Directive, LessonError, lesson_warning
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.highlight import can_highlight
+from app.lessons.labels import Labels, collect_labels, safe_id
 from app.lessons.links import InvalidLink, LinkTarget, parse_link
 from app.lessons.markdown import ParsedMarkdown
 from app.lessons.model import Heading
+from app.lessons.plain_text import plain_text, text_id
+from app.lessons.raw_html import mark_formatting
+from app.lessons.roles import cited_keys, role_problem, role_reference
 
-ROLES = {
-    "kbd": "A key to press: {kbd}`Shift`.",
-    "math": "A formula within the text, as `$…$` is.",
-}
-"""Every role and its description, for the reference in ``docs/teach``."""
 _UNDEFINED_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
-_TARGET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_LOWEST_HEADING = 6
+_PICTURE_WIDTH = re.compile(r"[0-9]{1,4}(?:px)?|[0-9]{1,3}(?:\.[0-9]+)?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,19 @@ class LessonAnalysis:
     ids: set[str] = field(default_factory=set)
     references: list[LessonReference] = field(default_factory=list)
     faults: list[LessonError] = field(default_factory=list)
+    labels: Labels = field(default_factory=Labels)
+    title: str | None = None
+    """The title, if it is a ``# heading`` at the top of the text."""
 
 
 def analyze(parsed: ParsedMarkdown, title: str | None) -> LessonAnalysis:
-    """Analyze the tokens. Headings get an ``id`` attribute; a heading that repeats the title is removed."""
-    _remove_title(parsed.tokens, title)
-    walk = _Analyzer(LessonAnalysis())
+    """Analyze the tokens. Headings get an ``id`` attribute; a heading that is the title is removed."""
+    found = LessonAnalysis(title=_take_title(parsed.tokens, title))
+    found.labels, faults = collect_labels(parsed.tokens)
+    found.faults += faults
+    found.ids = set(found.labels.ids)
+    deeper = any(token.type == "heading_open" and token.tag == "h1" for token in parsed.tokens)
+    walk = _Analyzer(found, deeper=deeper)
     for i, token in enumerate(parsed.tokens):
         if token.map is not None:
             walk.line = token.map[0] + 1
@@ -54,13 +60,17 @@ def analyze(parsed: ParsedMarkdown, title: str | None) -> LessonAnalysis:
     return walk.found
 
 
-def _remove_title(tokens: list[Token], title: str | None) -> None:
+def _take_title(tokens: list[Token], title: str | None) -> str | None:
     """A notebook may start with its title as a ``# heading``; the page shows the title once."""
-    at = next((i for i, token in enumerate(tokens) if token.type not in ("front_matter", "myst_line_comment")), None)
-    if at is None or title is None or tokens[at].type != "heading_open" or tokens[at].tag != "h1":
-        return
-    if " ".join(_text(tokens[at + 1]).split()) == title:
-        del tokens[at : at + 3]
+    skipped = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target", "html_block", "dropped")
+    at = next((i for i, token in enumerate(tokens) if token.type not in skipped), None)
+    if at is None or tokens[at].type != "heading_open" or tokens[at].tag != "h1":
+        return None
+    written = plain_text(tokens[at + 1])
+    if not written or title not in (None, written):
+        return None
+    del tokens[at : at + 3]
+    return written
 
 
 @dataclass(slots=True)
@@ -68,52 +78,46 @@ class _Analyzer:
     found: LessonAnalysis
     line: int = 1
     level: int = 1
-    target: str | None = None
     task: str = ""
     """The directive of the task that the walk is in; empty outside."""
+    deeper: bool = False
+    """Whether every heading moves down by one level, because the text has more headings like its title."""
 
     def fault(self, text: str, line: int | None = None) -> None:
         self.found.faults.append(LessonError(self.line if line is None else line, text))
 
+    def warn(self, text: str, line: int | None = None) -> None:
+        self.found.faults.append(lesson_warning(self.line if line is None else line, text))
+
     # --- blocks ---
 
     def heading(self, token: Token, tokens: list[Token], i: int) -> None:
-        level, text = int(token.tag[1]), _text(tokens[i + 1]).strip()
+        written, text = int(token.tag[1]), plain_text(tokens[i + 1])
         if self.task:
             self.fault(f"a heading cannot be inside {{{self.task}}}; use **bold** text")
             return
-        if level == 1:
-            self.fault("the title is in the front matter; start headings with ##")
-        elif level > self.level + 1:
-            self.fault(f"a heading of level {level} follows one of level {self.level}; write {'#' * (self.level + 1)}")
+        if written == 1:
+            self.warn("a lesson has one title; start this heading with ##")
+        level = written + self.deeper
+        if level > self.level + 1:
+            self.warn(f"a heading of level {level} follows one of level {self.level}; write {'#' * (self.level + 1)}")
+        level = min(level, self.level + 1, _LOWEST_HEADING)
         if not text:
-            self.fault("the heading is empty; write its text or remove it")
-        self.level = max(level, 2) if level > 1 else 1
-        name = self.target or _unique(_slug(text), self.found.ids)
-        self.target = None
+            self.warn("the heading is empty; write its text or remove it")
+        self.level = level
+        name = token.meta.get("id") or _unique(text_id(text), self.found.ids)
         self.found.ids.add(name)
         token.attrSet("id", name)
+        token.tag = tokens[i + 2].tag = f"h{level}"
         self.found.headings.append(Heading(name, text, level))
-
-    def named_target(self, token: Token, tokens: list[Token], i: int) -> None:
-        name = token.content
-        if not _TARGET_NAME.fullmatch(name) or name.startswith("cell-"):
-            self.fault(f"the target '{name[:40]}' cannot be a name; use letters, digits, and hyphens")
-        elif name in self.found.ids:
-            self.fault(f"the target '{name}' is defined twice; give this one another name")
-        elif i + 1 >= len(tokens) or tokens[i + 1].type != "heading_open":
-            self.fault(f"the target '{name}' labels nothing; put it on the line above a heading")
-        else:
-            self.target = name
 
     def fence(self, token: Token, tokens: list[Token], i: int) -> None:
         language = token.info.split()[0] if token.info.split() else ""
         if language and not can_highlight(language):
-            self.fault(f"unknown language '{language[:40]}' for a code block; write python, bash, text, …")
+            self.warn(f"unknown language '{language[:40]}' for a code block; write python, bash, text, …")
 
     def html(self, token: Token, tokens: list[Token], i: int) -> None:
-        hint = "use % for a comment" if token.content.lstrip().startswith("<!--") else "write Markdown, or `code`"
-        self.fault(f"raw HTML is not shown: {token.content.strip()[:40]!r}; {hint}")
+        self._html(token.content.strip(), self.line)
 
     def formula(self, token: Token, tokens: list[Token], i: int) -> None:
         self._formula(token.content, self.line, block=True)
@@ -122,19 +126,14 @@ class _Analyzer:
         directive: Directive = token.meta["directive"]
         self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'")
         width = directive.option("width")
-        if width and not (re.fullmatch(r"[0-9]{1,4}", width) and int(width)):
-            self.fault("'width' must be a whole number of pixels", directive.options["width"].line)
+        if width and not (_PICTURE_WIDTH.fullmatch(width) and width.strip("0px%.")):
+            self.warn("'width' must be a whole number of pixels, or a percentage", directive.options["width"].line)
 
     def task_opens(self, token: Token, tokens: list[Token], i: int) -> None:
         self.task = token.meta["directive"].name
 
     def task_closes(self, token: Token, tokens: list[Token], i: int) -> None:
         self.task = ""
-
-    def box(self, token: Token, tokens: list[Token], i: int) -> None:
-        directive: Directive = token.meta["directive"]
-        if "class" in directive.options and directive.option("class") not in ("dropdown", "note", "tip", "warning"):
-            self.fault("'class' must be dropdown, note, tip or warning", directive.options["class"].line)
 
     def captioned(self, token: Token, tokens: list[Token], i: int) -> None:
         depth = 0
@@ -143,12 +142,14 @@ class _Analyzer:
             if later.type == "table_open" or depth == 0:
                 break
         if later.type != "table_open":
-            self.fault("{table} contains no table; write one with | columns | like | these |")
+            name = token.meta["directive"].name
+            self.warn(f"{{{name}}} contains no table; write one with | columns | like | these |")
 
     # --- text ---
 
     def inline(self, token: Token, tokens: list[Token], i: int) -> None:
         line = self.line
+        mark_formatting(token.children or [])
         for child in token.children or ():
             if child.type in ("softbreak", "hardbreak"):
                 line += 1
@@ -162,58 +163,73 @@ class _Analyzer:
             for inner in child.children or ():
                 self._piece(inner, line)
         elif child.type == "html_inline":
-            hint = "use % for a comment" if child.content.startswith("<!--") else "write Markdown, or `code`"
-            self.fault(f"raw HTML is not shown: {child.content[:40]!r}; {hint}", line)
-        elif child.type == "math_inline":
-            self._formula(child.content, line, block=False)
+            if not child.content.startswith("</"):
+                self._html(child.content, line)
+        elif child.type in ("math_inline", "math_inline_double"):
+            self._formula(child.content, line, block=child.type != "math_inline")
         elif child.type == "myst_role":
             self._role(child, line)
         elif child.type == "footnote_ref" and self.task:
             self.fault(f"a footnote cannot be inside {{{self.task}}}; write its text in place", line)
         elif child.type == "text":
             for lost in _UNDEFINED_FOOTNOTE.finditer(child.content):
-                self.fault(f"there is no footnote '{lost[1]}'; add a line '[^{lost[1]}]: …'", line)
+                self.warn(f"there is no footnote '{lost[1]}'; add a line '[^{lost[1]}]: …'", line)
+
+    def _html(self, content: str, line: int) -> None:
+        if content.startswith("<!--"):
+            self.warn(f"raw HTML is not shown: {content[:40]!r}; use % for a comment", line)
+        else:
+            what = f"raw HTML is reduced to its words and simple formatting: {content[:40]!r}"
+            self.warn(f"{what}; write Markdown, or `code`", line)
 
     def _role(self, role: Token, line: int) -> None:
-        if role.meta["name"] == "math":
+        name, labels = role.meta["name"], self.found.labels
+        if name == "math":
             self._formula(role.content, line, block=False)
-        elif role.meta["name"] not in ROLES:
-            self.fault(f"unknown role {{{role.meta['name'][:40]}}}; use one of {', '.join(ROLES)}", line)
+            return
+        problem = role_problem(name, role.content, labels)
+        if problem is not None:
+            self.warn(problem, line)
+        target = role_reference(name, role.content)
+        if target is not None:
+            self.found.references.append(LessonReference(target, line))
+        if name.startswith("cite"):
+            labels.cited |= dict.fromkeys(cited_keys(role.content))
 
     def _formula(self, latex: str, line: int, *, block: bool) -> None:
         try:
             latex_to_mathml(latex, block=block)
         except InvalidFormula as e:
-            self.fault(f"the formula cannot be read: {e}", line)
+            self.warn(f"the formula cannot be read, so its LaTeX is shown: {e}", line)
 
     def _link(self, href: str, line: int) -> None:
+        if href.removeprefix("#") in self.found.labels.by_name:
+            return
         try:
             self.found.references.append(LessonReference(parse_link(href), line))
         except InvalidLink as e:
-            self.fault(f"the link {e}", line)
+            self.warn(f"the link {e}", line)
 
     def _picture(self, source: str, alt: str, line: int, where: str) -> None:
         if not alt.strip():
-            self.fault(f"the picture '{source[:80]}' has no alternative text; add {where}", line)
+            self.warn(f"the picture '{source[:80]}' has no alternative text; add {where}", line)
         try:
             target = parse_link(source)
         except InvalidLink:
             target = LinkTarget("outside")
         if target.kind != "asset":
-            self.fault(f"the picture '{source[:80]}' is not in the lesson; put it in assets/ and write assets/…", line)
+            self.warn(f"the picture '{source[:80]}' is not in the lesson; put it in assets/ and write assets/…", line)
         else:
             self.found.references.append(LessonReference(target, line))
 
 
 _VISITORS: dict[str, Callable[[_Analyzer, Token, list[Token], int], None]] = {
     "heading_open": _Analyzer.heading,
-    "myst_target": _Analyzer.named_target,
     "fence": _Analyzer.fence,
     "html_block": _Analyzer.html,
     "math_block": _Analyzer.formula,
     "figure_open": _Analyzer.figure,
     "picture": _Analyzer.figure,
-    "admonition_open": _Analyzer.box,
     "captioned_open": _Analyzer.captioned,
     "task_open": _Analyzer.task_opens,
     "task_close": _Analyzer.task_closes,
@@ -221,27 +237,8 @@ _VISITORS: dict[str, Callable[[_Analyzer, Token, list[Token], int], None]] = {
 }
 
 
-def _text(inline: Token) -> str:
-    return "".join(_text_parts(inline.children or []))
-
-
-def _text_parts(children: list[Token]) -> Iterator[str]:
-    for child in children:
-        if child.type in ("softbreak", "hardbreak"):
-            yield " "
-        elif child.type not in ("html_inline", "footnote_ref"):
-            yield child.content
-
-
-def _slug(text: str) -> str:
-    """The letters and digits of any script, joined by hyphens."""
-    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
-    return "-".join(words)[:80] or "section"
-
-
 def _unique(slug: str, taken: set[str]) -> str:
-    if slug.startswith(("cell-", "fn")):
-        slug = f"s-{slug}"  # the prefixes are used for IDs of cells and footnotes
+    slug = safe_id(slug)
     if slug not in taken:
         return slug
     n = next(n for n in range(2, len(taken) + 3) if f"{slug}-{n}" not in taken)

@@ -5,19 +5,29 @@ Parsing never raises, whatever the text: each error becomes a LessonError with i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from markdown_it.token import Token
 
 from app.lessons.analysis import LessonAnalysis, LessonReference, analyze
-from app.lessons.directives import MACHINE_KEYS, Directive, LessonError
+from app.lessons.cell_names import (
+    CELL_NAME_PATTERN,
+    MAX_CELL_NAME_LENGTH,
+    derived_name,
+    repaired_name,
+)
+from app.lessons.cell_tags import parse_tags
+from app.lessons.defaults import with_defaults
+from app.lessons.directive_specs import MACHINE_KEYS
+from app.lessons.directives import Directive, LessonError, lesson_warning
 from app.lessons.exercise_cells import (
     EXERCISE_KEYS,
     SourceTask,
     exercise_errors,
+    gate_errors,
     is_exercise,
     marks_differ,
     parse_needs,
@@ -38,6 +48,7 @@ from app.lessons.front_matter import (
     parse_topologies,
     parse_topology,
 )
+from app.lessons.labels import figure_option
 from app.lessons.links import LinkTarget
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.markdown import ParsedMarkdown, parse_markdown
@@ -48,12 +59,9 @@ from app.lessons.yaml_with_lines import YamlValue
 from runners.wire.protocol import MAX_CODE_BYTES
 
 MAX_SOURCE_BYTES = 1_000_000
-CELL_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_MAX_CELL_NAME_LENGTH = 40
 MAX_EXPECTATIONS = 20
 """The maximum number of texts in a cell's ``expect``."""
-_PYTHON_LANGUAGES = ("", "python", "python3", "ipython3")
-_IGNORED_TOKENS = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target")
+_IGNORED_TOKENS = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target", "dropped")
 T = TypeVar("T")
 
 
@@ -77,6 +85,8 @@ class SourceCell:
     seconds: int | None
     xp: int | None
     option_lines: Mapping[str, int]
+    unnamed: bool = False
+    """Whether its name comes from its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,28 +138,30 @@ def decode_source(content: bytes) -> str:
     return text
 
 
-def parse_document(source: str, language: str, english: Document | None = None) -> Document:
-    """Parse a lesson's text. For a translation, ``english`` is the original."""
-    parsed = parse_markdown(source)
+def parse_document(source: str, language: str, english: Document | None = None, folder: Path | None = None) -> Document:
+    """Parse a lesson's text. For a translation, ``english`` is the original. ``folder`` has what the text includes."""
+    parsed = parse_markdown(source, folder)
     first = parsed.tokens[0] if parsed.tokens else None
     front = first.content if first is not None and first.type == "front_matter" else None
     header, faults = parse_front_matter(front, english.header if english else None)
-    if front is None and source.startswith("---\n"):
+    front_is_open = front is None and source.startswith("---\n")
+    if front_is_open:
         faults = [LessonError(1, "the front matter is not closed; write a line with --- below its last key")]
     if english is not None:
         header = header.on_top_of(english.header)
     found = analyze(parsed, header.title)
+    titled = header.title or found.title
+    header = with_defaults(header, parsed.tokens, found.title)
     needed = header.requires or () if english is None else ()
     found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
     faults += parsed.faults + found.faults
-    cells = []
-    for token in parsed.tokens:
-        if token.type == "cell":
-            cell, wrong = _parse_cell(token.meta["directive"])
-            cells.append(cell)
-            faults += wrong
-    faults += _duplicate_names(cells)
+    if not titled and not front_is_open:
+        text = "the lesson has no title; start its text with '# …', or add 'title: …' to the front matter"
+        faults.append(lesson_warning(1, text))
     questions, tasks = _parse_tasks(parsed.tokens)
+    cells, wrong = _parse_cells(parsed.tokens, {question.name for question in questions}, english)
+    faults += wrong
+    found.labels.place_cells({cell.fence_line: cell.name for cell in cells})
     faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])
     if english is None:
         faults += [fault for cell in cells for fault in _code_errors(cell)]
@@ -159,7 +171,7 @@ def parse_document(source: str, language: str, english: Document | None = None) 
         questions, wrong_questions = merge_questions(questions, english.questions)
         faults += [*wrong, *wrong_questions, *task_translation_errors(tasks, english.tasks)]
     faults += [fault for question in questions for fault in question_errors(question)]
-    faults += [*task_errors(tasks, cells), *prediction_errors(questions, cells)]
+    faults += [*task_errors(tasks, cells), *gate_errors(parsed.tokens, cells), *prediction_errors(questions, cells)]
     if all(token.type in _IGNORED_TOKENS for token in parsed.tokens):
         faults.append(LessonError(1, "the lesson is empty; write its text below the front matter"))
     in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
@@ -189,23 +201,47 @@ def _parse_tasks(tokens: Sequence[Token]) -> tuple[list[SourceQuestion], list[So
 # --- cells -----------------------------------------------------------------------------------------------------
 
 
+def _parse_cells(
+    tokens: Sequence[Token], taken: set[str], english: Document | None
+) -> tuple[list[SourceCell], list[LessonError]]:
+    """The cells with their names; ``taken`` are those of questions.
+
+    A cell of a translation that has no name takes that of the English cell in the same place.
+    """
+    cells: list[SourceCell] = []
+    faults: list[LessonError] = []
+    for token in tokens:
+        if token.type == "cell":
+            cell, wrong = _parse_cell(token.meta["directive"])
+            if token.meta["solution"] and (english is None or cell.tags is not None):
+                cell = replace(cell, tags=(cell.tags or frozenset()) | {CellTag.hide_input})
+            if english is None and not cell.code.strip() and not cell.name:
+                hidden = {CellTag.remove_cell, CellTag.skip_execution}
+                cell = replace(cell, tags=(cell.tags or frozenset()) | hidden)
+            cells.append(cell)
+            faults += wrong
+    faults += _duplicate_names(cells)
+    taken = taken | {cell.name for cell in cells if cell.name}
+    nameless = [number for number, cell in enumerate(cells) if not cell.name]
+    theirs = iter([cell.name for cell in english.cells if cell.unnamed and cell.name not in taken] if english else [])
+    for number in nameless:
+        name = next(theirs, None) or derived_name(cells[number].code, taken)
+        cells[number] = replace(cells[number], name=name, unnamed=True)
+        taken.add(name)
+    if nameless and english is None:
+        who = "a cell has no name" if len(nameless) == 1 else f"{len(nameless)} cells have no names"
+        text = (
+            f"{who}, so the first words of the code are used; add ':name: what-it-does' before learners comment on it"
+        )
+        faults.append(lesson_warning(cells[nameless[0]].fence_line, text))
+    return cells, faults
+
+
 def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
-    faults = []
-    if directive.argument not in _PYTHON_LANGUAGES:
-        faults.append(LessonError(directive.line, f"a cell cannot be in {directive.argument[:40]!r}; write python"))
-    name = directive.option("name")
-    if not name and not directive.faults:  # otherwise the name may be among options that cannot be parsed
-        faults.append(
-            LessonError(directive.line, "the cell has no name; add ':name: what-it-does' below its first line")
-        )
-    elif name and (not CELL_NAME_PATTERN.fullmatch(name) or len(name) > _MAX_CELL_NAME_LENGTH):
-        rule = f"use at most {_MAX_CELL_NAME_LENGTH} lowercase letters, digits, and hyphens, starting with a letter"
-        faults.append(
-            LessonError(directive.options["name"].line, f"the cell's name {name[:60]!r} is not valid; {rule}")
-        )
+    faults: list[LessonError] = []
     cell = SourceCell(
-        name,
-        " ".join(directive.option("caption").split()) or None,
+        _cell_name(directive, faults),
+        " ".join(directive.option("caption").split()) or figure_option(directive, "caption") or None,
         directive.body,
         directive.body_line,
         directive.line,
@@ -213,7 +249,7 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
         _parse_option(directive, "topologies", parse_topologies, faults),
         _parse_option(directive, "keras", parse_keras_version, faults),
         _parse_option(directive, "kerases", parse_keras_versions, faults),
-        _parse_option(directive, "tags", _parse_tags, faults),
+        parse_tags(directive, faults),
         _parse_option(directive, "expect", _parse_expectations, faults),
         _parse_option(directive, "needs", parse_needs, faults),
         _parse_option(directive, "seconds", parse_seconds, faults),
@@ -225,8 +261,23 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
             f"a cell tagged {CellTag.skip_execution} prints nothing to compare 'expect' with; remove one of the two"
         )
         faults.append(LessonError(directive.options["expect"].line, reason))
+    if is_exercise(cell) and not cell.name and not directive.faults:
+        faults.append(LessonError(directive.line, "the exercise has no name; add ':name: what-it-does' to its cell"))
     faults += machine_option_errors(cell, directive.options)
     return cell, faults
+
+
+def _cell_name(directive: Directive, faults: list[LessonError]) -> str:
+    """The name of a cell; empty if it has none. A name that is not valid is repaired."""
+    name = directive.option("name")
+    if not name or (CELL_NAME_PATTERN.fullmatch(name) and len(name) <= MAX_CELL_NAME_LENGTH):
+        return name
+    rule = f"use at most {MAX_CELL_NAME_LENGTH} lowercase letters, digits, and hyphens, starting with a letter"
+    repaired = repaired_name(name)
+    here = f"it is called '{repaired}' here" if repaired else "it is called by its code"
+    text = f"the cell's name {name[:60]!r} is not valid, so {here}; {rule}"
+    faults.append(lesson_warning(directive.options["name"].line, text))
+    return repaired
 
 
 def _parse_option(
@@ -240,15 +291,6 @@ def _parse_option(
     except InvalidValue as e:
         faults.append(LessonError(entry.line, f"'{key}' {e}"))
         return None
-
-
-def _parse_tags(value: YamlValue) -> frozenset[CellTag]:
-    if not isinstance(value, list):
-        raise InvalidValue("must be a list; write it as [hide-input, …]")
-    unknown = [item for item in value if item not in tuple(CellTag)]
-    if unknown:
-        raise InvalidValue(f"has an unknown tag {str(unknown[0])[:40]!r}; use {', '.join(CellTag)}")
-    return frozenset(CellTag(str(item)) for item in value)
 
 
 def _parse_expectations(value: YamlValue) -> tuple[str, ...]:
@@ -284,7 +326,11 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
         yield LessonError(
             cell.line, f"the code has {size:,} bytes, and the limit is {MAX_CODE_BYTES:,}; split the cell"
         )
-    if not cell.code.strip():
+    if not cell.code.strip() and cell.unnamed:
+        yield lesson_warning(
+            cell.fence_line, "the cell has no code, so it is not shown; write some, or remove the cell"
+        )
+    elif not cell.code.strip():
         yield LessonError(cell.fence_line, f"the cell '{cell.name}' has no code; write some, or remove the cell")
     elif (begun := _begun_block(cell.code)) is not None:
         text = f"the cell '{cell.name}' is not closed, and another block begins here; write ``` above it"
@@ -296,6 +342,7 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
             yield LessonError(
                 line,
                 f"the cell '{cell.name}' is not Python: {fault.reason}; correct it, or tag the cell raises-exception",
+                blocks=not cell.unnamed,
             )
 
 

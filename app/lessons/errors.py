@@ -14,16 +14,22 @@ class LessonFileError:
     """An error in a lesson's file: what is wrong and what to write instead. ``str()`` is ``file:line: text``.
 
     If ``blocks`` is true, the new version of the file is not shown; other errors, such as broken links, are only
-    reported.
+    reported. A ``warning`` says what the page shows in place of something that it cannot show.
     """
 
     path: Path
     line: int
     text: str
     blocks: bool = True
+    warning: bool = False
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.text}"
+        return f"{self.path}:{self.line}: {self.message}"
+
+    @property
+    def message(self) -> str:
+        """The text, marked if it is only a warning."""
+        return f"warning: {self.text}" if self.warning else self.text
 
 
 class CourseNotFound(NotFound):

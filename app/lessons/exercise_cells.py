@@ -8,7 +8,7 @@ from typing import Protocol
 
 from markdown_it.token import Token
 
-from app.lessons.directives import Directive, LessonError
+from app.lessons.directives import Directive, LessonError, lesson_warning
 from app.lessons.front_matter import InvalidValue
 from app.lessons.model import CellTag
 from app.lessons.python_source import find_syntax_issue, same_code
@@ -179,6 +179,28 @@ def task_errors(tasks: Sequence[SourceTask], cells: Sequence[ExerciseCell]) -> I
         first = seen.setdefault((kind, task.label), line)
         if first != line:
             yield LessonError(line, f"'{task.label}' already has an {{{kind}}} on line {first}; keep one")
+
+
+def gate_errors(tokens: Sequence[Token], cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:
+    """Yield errors for ``{exercise}`` and ``{solution}`` that belong to no cell.
+
+    In a lesson with exercises that are judged, they are mistakes: a misspelled solution would be on the page.
+    """
+    judged = ", ".join(cell.name for cell in cells if is_exercise(cell))
+    gates = [token.meta["directive"] for token in tokens if token.type == "gate_open"]
+    labels = {gate.label for gate in gates if gate.name.startswith("exercise")}
+    for gate in gates:
+        solution = gate.name.startswith("solution")
+        name = gate.argument if solution else gate.option("label")
+        if judged and not gate.name.endswith("-start"):
+            text = f"{{{gate.name}}} is for '{name[:40]}', which is not an exercise; use one of {judged}"
+            if not name and not gate.faults:
+                text = f"this {{{gate.name}}} names no cell; add ':label: name' with the exercise's cell"
+            if name or not gate.faults:
+                yield LessonError(gate.line, text)
+        elif solution and name and name not in labels:
+            text = f"there is no exercise '{name[:40]}' in this lesson; correct the name, or remove the solution"
+            yield lesson_warning(gate.line, text)
 
 
 def prediction_errors(questions: Sequence[SourceQuestion], cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:

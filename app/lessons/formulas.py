@@ -28,6 +28,23 @@ _STYLE_CLASSES = {
 """The classes are defined in the style sheet of lessons."""
 
 
+_ENVIRONMENT = re.compile(
+    r"\\(?P<edge>begin|end)\{(?P<name>align|alignat|eqnarray|flalign|gather|multline|equation)\*?\}"
+)
+_WITHIN_A_FORMULA = {
+    "align": "aligned",
+    "alignat": "alignedat",
+    "eqnarray": "aligned",
+    "flalign": "aligned",
+    "gather": "gathered",
+    "multline": "gathered",
+    "equation": "",
+}
+"""The environments for a part of a formula that look like those for a whole one."""
+_NUMBERING = re.compile(r"\\label\{[^{}]*\}|\\(?:nonumber|notag)\b")
+"""Lockstep numbers formulas that have a name."""
+
+
 class InvalidFormula(Exception):
     """The LaTeX cannot be converted to MathML. ``str()`` is the reason."""
 
@@ -38,6 +55,7 @@ def latex_to_mathml(latex: str, *, block: bool) -> str:
     Raises:
         InvalidFormula: the LaTeX is invalid or too long, or would need an inline style.
     """
+    latex = _ENVIRONMENT.sub(_part_of_formula, _NUMBERING.sub("", latex)).strip()
     if len(latex) > MAX_FORMULA_LENGTH:
         raise InvalidFormula(f"it has {len(latex):,} characters, and the limit is {MAX_FORMULA_LENGTH:,}; split it")
     try:
@@ -45,6 +63,11 @@ def latex_to_mathml(latex: str, *, block: bool) -> str:
     except LatexError as e:
         raise InvalidFormula(_short_reason(str(e))) from e
     return _STYLE.sub(_style_to_class, element)
+
+
+def _part_of_formula(match: re.Match[str]) -> str:
+    name = _WITHIN_A_FORMULA[match["name"]]
+    return f"\\{match['edge']}{{{name}}}" if name else ""
 
 
 def _style_to_class(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from app.lessons.directives import LessonError
+from app.lessons.directives import LessonError, unknown_word
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.model import LessonStatus
 from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping
@@ -17,11 +17,42 @@ from runners.wire.protocol import TOPOLOGY_FORMS, TooLargeTopology, Topology, Un
 
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG_LENGTH = 60
+MAX_MINUTES = 600
 MAX_MACHINE_OPTIONS = 8
 """Machines that a learner may choose from."""
 
 _JUPYTER_KEYS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
 """Keys that Jupyter's tools write; ``jupyter_metadata_errors`` checks them."""
+_MYST_KEYS = frozenset(
+    {
+        "abbreviations",
+        "authors",
+        "bibliography",
+        "date",
+        "description",
+        "doi",
+        "downloads",
+        "exports",
+        "file_format",
+        "html_meta",
+        "keywords",
+        "label",
+        "license",
+        "math",
+        "myst",
+        "mystnb",
+        "numbering",
+        "orphan",
+        "settings",
+        "short_title",
+        "subject",
+        "subtitle",
+        "thumbnail",
+        "tocdepth",
+    }
+)
+"""Keys of MyST and Jupyter Book without an effect here, but for ``description``."""
+_OTHER_KEYS = _JUPYTER_KEYS | _MYST_KEYS
 _TRANSLATED_KEYS = ("title", "summary")
 _UNQUOTED_COLON = re.compile(r"([a-z_]+):\s+([^'\"\[{>|].*:(?:\s.*|))")
 T = TypeVar("T")
@@ -36,11 +67,12 @@ class FrontMatter:
     """The values in the front matter; None for keys that it does not set."""
 
     title: str | None = None
-    """The title of the lesson. Required, in translations too."""
+    """The title of the lesson. By default, a `# heading` at the top of the text, or else the first heading."""
     summary: str | None = None
-    """One or two sentences for the course map. Required, in translations too."""
+    """One or two sentences for the course map. By default, `description`, or else the first paragraph."""
     minutes: int | None = None
-    """How long the lesson takes, as a whole number from 1 to 600. Required."""
+    """How long the lesson takes, as a whole number from 1 to 600. By default, a minute for 200 words (400 characters of
+    Korean or Chinese) and a minute for each cell."""
     tags: tuple[str, ...] | None = None
     """A list of topics in lowercase letters, digits and hyphens: `[mirrored, all-reduce]`."""
     status: LessonStatus | None = None
@@ -68,9 +100,7 @@ class FrontMatter:
 def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[FrontMatter, list[LessonError]]:
     """Parse the front matter, which starts on line 1 of the file. For a translation, ``english`` is the original's."""
     if text is None:
-        return FrontMatter(), [
-            LessonError(1, "the file has no front matter; start it with ---, 'title: …', 'summary: …', ---")
-        ]
+        return FrontMatter(), []
     try:
         entries, repeated = parse_yaml_mapping(text, 2)
     except InvalidYaml as e:
@@ -82,14 +112,17 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
             try:
                 values[key] = _PARSERS[key](entry.value)
             except InvalidValue as e:
-                faults.append(LessonError(entry.line, f"'{key}' {e}"))
-        elif key not in _JUPYTER_KEYS:
-            faults.append(LessonError(entry.line, f"unknown key '{key}'; use one of {', '.join(_PARSERS)}"))
+                optional = key == "tags"
+                faults.append(LessonError(entry.line, f"'{key}' {e}", blocks=not optional, warning=optional))
+        elif key not in _OTHER_KEYS:
+            otherwise = f"it has no effect; use one of {', '.join(_PARSERS)}"
+            faults.append(unknown_word(entry.line, f"unknown key '{key[:40]}'", key, _PARSERS, otherwise))
+    if "summary" not in entries and "description" in entries and entries["description"].text:
+        values["summary"] = " ".join(entries["description"].text.split())
     if "requires" in entries:
         values["requires_line"] = entries["requires"].line
     header = FrontMatter(**values)
     faults += machine_option_errors(header, entries)
-    faults += _missing_keys(entries, english)
     if english is not None:
         faults += _translation_conflicts(header, english, entries)
     return header, faults
@@ -101,13 +134,6 @@ def _unreadable(lines: list[str], error: InvalidYaml) -> str:
         key, value = with_colon.groups()
         return f"the value of '{key}' has a colon; put it in quotation marks: {key}: '{value[:60]}'"
     return f"the front matter cannot be read: {error.reason}; write 'key: value' lines"
-
-
-def _missing_keys(entries: dict[str, YamlEntry], english: FrontMatter | None) -> Iterable[LessonError]:
-    needed = _TRANSLATED_KEYS if english is not None else (*_TRANSLATED_KEYS, "minutes")
-    for key in needed:
-        if key not in entries:
-            yield LessonError(1, f"the front matter has no '{key}'; add a line '{key}: …'")
 
 
 def _translation_conflicts(
@@ -135,8 +161,8 @@ def _parse_text(value: YamlValue) -> str:
 
 
 def _parse_minutes(value: YamlValue) -> int:
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 600:
-        raise InvalidValue("must be a whole number from 1 to 600")
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= MAX_MINUTES:
+        raise InvalidValue(f"must be a whole number from 1 to {MAX_MINUTES}")
     return int(value)
 
 

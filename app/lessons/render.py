@@ -1,51 +1,41 @@
 """Renders a Document without blocking errors as a Lesson: prose as HTML, code as highlighted HTML.
 
-No input is trusted to be HTML: raw HTML is escaped, links are checked again, and there are no inline styles, because
-the content security policy would ignore them. Words that this module adds (“Note”) are in the lesson's language.
+No input is trusted to be HTML: raw HTML is reduced to simple formatting, links are checked again, and there are no
+inline styles, because the content security policy would ignore them. Words that this module adds (“Note”) are in the
+lesson's language.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 from markdown_it.common.utils import escapeHtml
-from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
-from app.i18n import N_, gettext, use_language
-from app.lessons.directives import Directive
+from app.i18n import gettext, use_language
 from app.lessons.document import Document, SourceCell
 from app.lessons.exercise_cells import is_exercise
 from app.lessons.exercise_files import NO_EXERCISE_FILES, ExerciseFiles
-from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.highlight import highlight_code
-from app.lessons.inline_svg import InvalidSvg, inline_svg_file
+from app.lessons.labels import Labels
 from app.lessons.learner_source import learner_source
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.machine_options import resolve_machine_options
 from app.lessons.markdown import LESSON_PARSER
 from app.lessons.model import Block, Cell, CellTag, Lesson, LessonStatus, Prose
+from app.lessons.raw_html import clean_html_block
+from app.lessons.render_directives import DirectiveRenderer, formula, picture_html
 from app.lessons.render_exercises import RenderTokens, render_exercise, render_question
+from app.lessons.roles import label_words, render_role
 from app.lessons.solution_marks import split_marked_code
 
-RENDERER_VERSION = "4"
+RENDERER_VERSION = "5"
 """Part of every digest: increase it when the HTML of a source changes."""
-
-ADMONITION_TITLES = {
-    "note": N_("Note"),
-    "tip": N_("Tip"),
-    "hint": N_("Hint"),
-    "important": N_("Important"),
-    "warning": N_("Warning"),
-    "caution": N_("Caution"),
-    "seealso": N_("See also"),
-}
 
 
 def render_lesson(
@@ -61,7 +51,7 @@ def render_lesson(
     """Render a document that has no blocking errors."""
     header = document.header
     renderer = LessonRenderer(LESSON_PARSER)
-    env = {**document.parsed.env, "slug": slug, "folder": path.parent}
+    env = {**document.parsed.env, "slug": slug, "folder": path.parent, "labels": document.survey.labels}
 
     def render(tokens: Sequence[Token]) -> Markup:
         return Markup(renderer.render(tokens, LESSON_PARSER.options, env).strip())  # noqa: S704 - escapes everything
@@ -126,19 +116,27 @@ def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, ren
 
 
 def _render_blocks(document: Document, cells: Sequence[Cell], render: RenderTokens) -> Iterator[Block]:
-    """Split the tokens at cells and questions; what lies between is prose."""
+    """Split the tokens at cells and questions; what lies between is prose.
+
+    An exercise or a solution that contains cells is continued below each of them.
+    """
     cell_at = {source.fence_line: cell for source, cell in zip(document.cells, cells, strict=True)}
     question_at = {question.line: question for question in document.questions}
     stretch: list[Token] = []
+    gates: list[Token] = []
     in_task = False
     for token in document.parsed.tokens:
         if token.type not in ("cell", "task_open"):
             if not in_task:
                 stretch.append(token)
+                if token.type == "gate_open":
+                    gates.append(token)
+                elif token.type == "gate_close" and gates:
+                    gates.pop()
             in_task = in_task and token.type != "task_close"
             continue
-        yield from _render_prose(stretch, render)
-        stretch, in_task = [], token.type == "task_open"
+        yield from _render_prose([*stretch, *map(_closing, reversed(gates))], render)
+        stretch, in_task = [*map(_continued, gates)], token.type == "task_open"
         line = token.meta["directive"].line
         if in_task and line in question_at:
             yield render_question(question_at[line], render)
@@ -147,7 +145,17 @@ def _render_blocks(document: Document, cells: Sequence[Cell], render: RenderToke
     yield from _render_prose(stretch, render)
 
 
+def _closing(gate: Token) -> Token:
+    return Token("gate_close", "", -1, meta=gate.meta, block=True)
+
+
+def _continued(gate: Token) -> Token:
+    return Token("gate_open", "", 1, meta={**gate.meta, "continued": True}, block=True)
+
+
 def _render_prose(stretch: Sequence[Token], render: RenderTokens) -> Iterator[Prose]:
+    if all(token.type in ("gate_open", "gate_close") and token.meta.get("continued") for token in stretch):
+        return
     html = render(stretch)
     if html:
         yield Prose(html, _first_line(stretch))
@@ -158,14 +166,21 @@ def _first_line(tokens: Sequence[Token]) -> int:
     return next((token.map[0] + 1 for token in shown if token.map), 1)
 
 
-class LessonRenderer(RendererHTML):
-    """Renders each token type with a method. ``env`` has the lesson's ``slug`` and ``folder``."""
+class LessonRenderer(DirectiveRenderer):
+    """Renders each token type with a method. ``env`` has the lesson's ``slug``, ``folder``, and ``labels``."""
 
     # --- text ---
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        href = str(tokens[idx].attrs.get("href", ""))
+        labels: Labels = env.get("labels") or Labels()
+        label = labels.by_name.get(href.removeprefix("#"))
+        if label is not None:
+            empty = tokens[idx + 1].type == "link_close"
+            words = escapeHtml(label_words(label, labels) or href) if empty else ""
+            return f'<a href="#{escapeHtml(quote(label.id))}">{words}'
         try:
-            target = parse_link(str(tokens[idx].attrs.get("href", "")))
+            target = parse_link(href)
         except InvalidLink:
             return "<a>"
         outside = ' rel="noreferrer"' if target.kind == "outside" else ""
@@ -174,19 +189,22 @@ class LessonRenderer(RendererHTML):
         return f'<a href="{escapeHtml(target.address(env["slug"]))}"{hint}{outside}>'
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _picture(str(tokens[idx].attrs.get("src", "")), tokens[idx].content, "", env)
+        return picture_html(str(tokens[idx].attrs.get("src", "")), tokens[idx].content, "", env)
+
+    def math_inline_double(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return formula(tokens[idx].content, block=True)
 
     def math_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _formula(tokens[idx].content, block=False)
+        return formula(tokens[idx].content, block=False)
 
     def myst_role(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         name, content = tokens[idx].meta["name"], tokens[idx].content
         if name == "math":
-            return _formula(content, block=False)
-        return f"<{name}>{escapeHtml(content)}</{name}>" if name == "kbd" else escapeHtml(content)
+            return formula(content, block=False)
+        return render_role(name, content, env.get("labels") or Labels(), env.get("slug", ""))
 
     def html_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return escapeHtml(tokens[idx].content)
+        return str(tokens[idx].meta.get("html", ""))
 
     def footnote_ref(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         number, again = tokens[idx].meta["id"] + 1, tokens[idx].meta.get("subId", 0)
@@ -219,10 +237,7 @@ class LessonRenderer(RendererHTML):
         return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<p>{escapeHtml(tokens[idx].content.strip())}</p>\n"
-
-    def math_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f'<div class="math" tabindex="0">{_formula(tokens[idx].content, block=True)}</div>\n'
+        return clean_html_block(tokens[idx].content)
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         columns = _header_cells(tokens, idx)
@@ -257,52 +272,12 @@ class LessonRenderer(RendererHTML):
         label = escapeHtml(gettext("Back to the text"))
         return f' <a class="footnote-back" href="#fnref{mark}" aria-label="{label}">↩\ufe0e</a>'
 
-    # --- directives ---
-
-    def admonition_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        directive: Directive = tokens[idx].meta["directive"]
-        if _is_collapsible(directive):
-            return '<details class="admonition dropdown">\n'
-        kind = directive.option("class") or directive.name
-        kind = "note" if kind == "admonition" else kind
-        own = ADMONITION_TITLES.get(directive.name)
-        title = f'<p class="admonition-title">{escapeHtml(gettext(own))}</p>\n' if own else ""
-        return f'<div class="admonition {escapeHtml(kind)}" role="note">\n{title}'
-
-    def admonition_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</details>\n" if _is_collapsible(tokens[idx].meta["directive"]) else "</div>\n"
-
-    def caption_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _caption_tags(tokens[idx].meta["directive"])[0]
-
-    def caption_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _caption_tags(tokens[idx].meta["directive"])[1] + "\n"
-
-    def captioned_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return '<figure class="captioned">\n'
-
-    def captioned_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</figure>\n"
-
-    def figure_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        directive: Directive = tokens[idx].meta["directive"]
-        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
-        return f"<figure>{picture}<figcaption>\n" if directive.body.strip() else f"<figure>{picture}"
-
-    def figure_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</figcaption></figure>\n" if tokens[idx].meta["directive"].body.strip() else "</figure>\n"
-
-    def picture(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        directive: Directive = tokens[idx].meta["directive"]
-        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
-        return f"<p>{picture}</p>\n"
-
     # --- nothing to show ---
 
     def _nothing(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return ""
 
-    front_matter = myst_line_comment = myst_block_break = myst_target = _nothing
+    front_matter = myst_line_comment = myst_block_break = include = dropped = _nothing
 
 
 def _can_hold_link(inline: Token) -> bool:
@@ -323,35 +298,3 @@ def _header_cells(tokens: Sequence[Token], idx: int) -> list[str]:
 def _alignment(token: Token) -> str:
     side = str(token.attrs.get("style", "")).removeprefix("text-align:")
     return f' class="{side}"' if side in ("center", "right") else ""
-
-
-def _is_collapsible(directive: Directive) -> bool:
-    return directive.name == "dropdown" or directive.option("class") == "dropdown"
-
-
-def _caption_tags(directive: Directive) -> tuple[str, str]:
-    if directive.name == "table":
-        return "<figcaption>", "</figcaption>"
-    return ("<summary>", "</summary>") if _is_collapsible(directive) else ('<p class="admonition-title">', "</p>")
-
-
-def _formula(latex: str, *, block: bool) -> str:
-    try:
-        return latex_to_mathml(latex, block=block)
-    except InvalidFormula:
-        return f"<code>{escapeHtml(latex)}</code>"
-
-
-def _picture(source: str, alt: str, width: str, env: Any) -> str:
-    try:
-        target = parse_link(source)
-    except InvalidLink:
-        return escapeHtml(alt)
-    if target.kind != "asset":
-        return escapeHtml(alt)
-    with suppress(InvalidSvg):
-        if (drawing := inline_svg_file(env["folder"] / target.name, alt)) is not None:
-            return str(drawing)  # plain text for whatever joins it: Markup would escape its neighbors
-    size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
-    address = escapeHtml(target.address(env["slug"]))
-    return f'<img src="{address}" alt="{escapeHtml(alt)}"{size} loading="lazy" decoding="async">'

@@ -30,6 +30,7 @@ from app.lessons.exercise_files import (
     load_exercise_files,
 )
 from app.lessons.front_matter import SLUG_PATTERN
+from app.lessons.included_files import included_file_stamps
 from app.lessons.model import Lesson, LessonStatus
 from app.lessons.render import content_digest, render_lesson
 
@@ -271,7 +272,7 @@ def _load_file(
     except LessonDecodeError as e:
         return LoadedFile("", None, None, shown, _single_error(path, e.fault))
     name = f"{course}/{path.parent.name}/{path.name}"
-    digest = content_digest(name, source, english.source if english else "", files.text, *_svg_file_stamps(path))
+    digest = content_digest(name, source, english.source if english else "", files.text, *_file_stamps(path))
     if before is not None and before.digest == digest:
         return before
     try:
@@ -282,11 +283,12 @@ def _load_file(
         return LoadedFile("", None, None, shown, _single_error(path, fault))
 
 
-def _svg_file_stamps(path: Path) -> Iterator[str]:
-    """What a page may include besides the file itself: names, times and sizes of its SVGs."""
+def _file_stamps(path: Path) -> Iterator[str]:
+    """What a page may include besides the file itself: names, times and sizes of its SVGs, code, tables and others."""
     for file in sorted(path.parent.glob("assets/**/*.svg")):
         with suppress(OSError):
             yield f"{file.name} {file.stat().st_mtime_ns} {file.stat().st_size}"
+    yield from included_file_stamps(path.parent)
 
 
 def _read_file(
@@ -299,7 +301,7 @@ def _read_file(
     english: Document | None,
     files: ExerciseFiles,
 ) -> LoadedFile:
-    document = parse_document(source, language, english)
+    document = parse_document(source, language, english, path.parent)
     unjudged = exercises_without_checks(document, files) if english is None else ()
     mistakes = tuple(_file_errors(path, [*document.faults, *unjudged]))
     if files.blocks or any(mistake.blocks for mistake in mistakes):
@@ -317,7 +319,7 @@ def _read_file(
 
 
 def _file_errors(path: Path, faults: list[LessonError] | tuple[LessonError, ...]) -> list[LessonFileError]:
-    return [LessonFileError(path, fault.line, fault.text, fault.blocks) for fault in faults]
+    return [LessonFileError(path, fault.line, fault.text, fault.blocks, fault.warning) for fault in faults]
 
 
 def _single_error(path: Path, fault: LessonError) -> tuple[LessonFileError, ...]:

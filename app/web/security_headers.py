@@ -11,7 +11,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self' data:",
-        "media-src data:",
+        "media-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",
         "frame-src 'self'",

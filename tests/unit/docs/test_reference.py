@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from app.lessons.analysis import ROLES
-from app.lessons.directives import DIRECTIVE_SPECS
+from app.lessons.directive_specs import DIRECTIVE_SPECS
 from app.lessons.front_matter import _PARSERS
 from app.lessons.model import CellTag
+from app.lessons.roles import ROLES
 from docs.reference import PARTS, attribute_docs, fill, settings
 from runners.config.settings import Bounds
 

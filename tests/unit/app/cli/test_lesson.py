@@ -42,6 +42,9 @@ def answering(socket_path: Path) -> Iterator[ScriptedSupervisor]:
     loop.close()
 
 
+HEADER = FRONT_MATTER + FOR_JUPYTER
+
+
 def _lockstep(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
@@ -101,13 +104,23 @@ def test_a_missing_folder_of_lessons_is_a_mistake_with_status_1(
 
 
 def test_an_error_is_reported_with_its_place_and_the_status_is_1(lessons: Path) -> None:
-    write_lesson(lessons / "small" / "first", "#### Deep\n\n<b>\n")
+    write_lesson(lessons / "small" / "first", "```{cod-cell}\nx\n```\n\n[x](assets/none.csv)\n", header=HEADER)
     result = _lockstep("check", "--static")
 
     assert result.exit_code == 1
-    assert "first/lesson.md:7: a heading of level 4" in result.stdout
-    assert "first/lesson.md:9: raw HTML is not shown" in result.stdout
+    assert "first/lesson.md:9: unknown directive {cod-cell}" in result.stdout
+    assert "first/lesson.md:13: there is no file assets/none.csv" in result.stdout
     assert "2 errors." in result.stdout
+
+
+def test_a_warning_is_shown_with_its_place_and_the_status_stays_0(lessons: Path) -> None:
+    write_lesson(lessons / "small" / "first", "#### Deep\n\n<b>\n", header=HEADER)
+    result = _lockstep("check", "first", "--static")
+
+    assert result.exit_code == 0, result.stdout
+    assert "first/lesson.md:9: warning: a heading of level 4" in result.stdout
+    assert "first/lesson.md:11: warning: raw HTML is reduced" in result.stdout
+    assert "1 lesson read, 0 errors, 2 warnings." in result.stdout
 
 
 def test_a_good_course_is_checked_with_status_0(lessons: Path) -> None:

@@ -21,6 +21,9 @@ from tests.factories.lesson_source import CELL, FRONT_MATTER, write_lesson, writ
 
 KOREAN = "title: 하나\nsummary: 요약.\n"
 
+BROKEN = "```{cod-cell}\nprint(1)\n```\n"
+"""A text that is not shown."""
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -74,13 +77,13 @@ def test_a_lesson_without_a_translation_comes_in_english(catalog: Catalog, root:
 
 def test_a_mistake_leaves_the_last_good_version_up(catalog: Catalog, root: Path) -> None:
     good = catalog.lesson("course", "one", "en")
-    write_lesson(root / "course" / "one", "#### Too deep\n")
+    write_lesson(root / "course" / "one", BROKEN)
     write_lesson(root / "course" / "two", "New words.\n")
     catalog.reload()
 
     assert catalog.lesson("course", "one", "en").blocks == good.blocks
     assert "New words." in str(catalog.lesson("course", "two", "en").blocks[0])
-    assert _problems(catalog) == ["one/lesson.md:7: a heading of level 4 follows one of level 1; write ##"]
+    assert _problems(catalog) == ["one/lesson.md:7: unknown directive {cod-cell}; did you mean 'code-cell'?"]
 
     write_lesson(root / "course" / "one", "Corrected.\n")
     catalog.reload()
@@ -89,7 +92,7 @@ def test_a_mistake_leaves_the_last_good_version_up(catalog: Catalog, root: Path)
 
 
 def test_a_lesson_broken_from_the_start_is_listed_and_not_available(root: Path) -> None:
-    write_lesson(root / "course" / "one", "#### Too deep\n")
+    write_lesson(root / "course" / "one", BROKEN)
     catalog = Catalog(root)
     catalog.reload()
 
@@ -195,7 +198,7 @@ def test_one_bad_slug_hides_no_other_mistake(root: Path) -> None:
 
     assert _problems(catalog) == [
         "course.toml:8: 'Bad Slug' is not a valid slug; use lowercase letters, digits, and hyphens",
-        "one/lesson.md:7: a heading of level 4 follows one of level 1; write ##",
+        "one/lesson.md:7: warning: a heading of level 4 follows one of level 1; write ##",
     ]
 
 

@@ -14,6 +14,8 @@ from app.lessons.errors import LessonUnavailable
 from tests.factories.lesson_source import CELL, FRONT_MATTER, write_lesson, write_toml
 
 KOREAN = "title: 하나\nsummary: 요약.\n"
+NOT_CLOSED = "```{code-cell} python\n:name: a\n\nx = (\n```\n"
+"""A cell that blocks its lesson."""
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def words(catalog: Catalog, slug: str, language: str = "en") -> str:
 
 def test_a_lesson_with_a_mistake_is_shown_as_it_was_before_the_restart(root: Path) -> None:
     started(root)
-    write_lesson(root / "course" / "one", "#### Too deep\n")
+    write_lesson(root / "course" / "one", NOT_CLOSED)
     write_lesson(root / "course" / "two", "Newer words.\n")
     shutil.rmtree(root / "course" / "one" / "assets")
     catalog = started(root)
@@ -51,7 +53,7 @@ def test_a_lesson_with_a_mistake_is_shown_as_it_was_before_the_restart(root: Pat
     assert read_asset(lesson, "data.csv").body == b"1,2\n"
     assert catalog.lesson("course", "one", "ko").title == "하나"
     assert "Newer words." in words(catalog, "two")
-    assert [mistake.line for mistake in catalog.problems if mistake.path.name == "lesson.md"] == [7]
+    assert [mistake.line for mistake in catalog.problems if mistake.path.name == "lesson.md"] == [10]
 
     write_lesson(root / "course" / "one", f"Mended.\n\n{CELL}")
     catalog.reload()
@@ -60,7 +62,7 @@ def test_a_lesson_with_a_mistake_is_shown_as_it_was_before_the_restart(root: Pat
 
 
 def test_without_a_copy_a_lesson_with_a_mistake_is_not_available(root: Path) -> None:
-    write_lesson(root / "course" / "one", "#### Too deep\n")
+    write_lesson(root / "course" / "one", NOT_CLOSED)
     with pytest.raises(LessonUnavailable):
         started(root).lesson("course", "one", "en")
 

@@ -70,7 +70,7 @@ async def test_what_does_not_exist_is_a_404_page_that_offers_the_outline(client:
 async def test_a_lesson_that_was_never_good_is_a_clear_503(
     client: httpx.AsyncClient, app: FastAPI, settings: Settings
 ) -> None:
-    write_lesson(settings.lessons_dir / "small" / "second", "#### Deep\n")
+    write_lesson(settings.lessons_dir / "small" / "second", "```{cod-cell}\nx\n```\n")
     toml = settings.lessons_dir / "small" / "course.toml"
     toml.write_text(toml.read_text().replace('["first"]', '["first", "second"]'))
     app.state.catalog.reload()

@@ -1,0 +1,233 @@
+"""The roles that a lesson may use: what each becomes on the page, and what is wrong with one.
+
+A role is written ``{name}`content```. References may have words of their own: ``{ref}`words <name>```.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from markdown_it.common.utils import escapeHtml
+
+from app.i18n import N_, gettext
+from app.lessons.labels import Label, Labels
+from app.lessons.links import InvalidLink, LinkTarget, parse_link
+
+ROLES = {
+    "abbr": "An abbreviation with its meaning: {abbr}`TPU (tensor processing unit)`.",
+    "cite": "A work of the bibliography: {cite}`dean2012`. {cite:t}`dean2012` is part of a sentence; {cite:p} is the "
+    "same as {cite}. Several keys are separated by commas.",
+    "code": "`Code`, as between backticks.",
+    "command": "A command, shown as code.",
+    "doc": "Another lesson of the course: {doc}`scaling-the-loss`.",
+    "download": "A file of the lesson to download: {download}`the data <assets/data.csv>`.",
+    "emphasis": "*Stressed* words.",
+    "envvar": "An environment variable, shown as code.",
+    "eq": "The number of a formula that has a name.",
+    "file": "The name of a file, shown as code.",
+    "guilabel": "A word of a user interface, shown in bold.",
+    "index": "Words for an index; only the words are shown.",
+    "kbd": "A key to press: {kbd}`Shift`.",
+    "literal": "The same as {code}.",
+    "math": "A formula within the text, as `$…$` is.",
+    "menuselection": "A path in a menu, shown in bold.",
+    "numref": "The number of a figure, table, listing, or exercise: {numref}`lanes`, {numref}`the plan %s <lanes>`.",
+    "program": "The name of a program, shown as code.",
+    "ref": "Anything that has a name: {ref}`sum-rule`, {ref}`the rule <sum-rule>`.",
+    "samp": "Sample text, shown as code.",
+    "strong": "**Bold** words.",
+    "sub": "Subscript.",
+    "sup": "Superscript.",
+    "term": "A term of a glossary: {term}`replica`.",
+}
+"""Every role and its description, for the reference in ``docs/teach``."""
+
+ELEMENTS = {
+    "kbd": "kbd",
+    "code": "code",
+    "command": "code",
+    "envvar": "code",
+    "file": "code",
+    "literal": "code",
+    "program": "code",
+    "samp": "code",
+    "emphasis": "em",
+    "guilabel": "strong",
+    "menuselection": "strong",
+    "strong": "strong",
+    "sub": "sub",
+    "sup": "sup",
+}
+"""Roles whose words are in an HTML element."""
+_ALIASES = {
+    "abbreviation": "abbr",
+    "prf:ref": "ref",
+    "any": "ref",
+    "subscript": "sub",
+    "superscript": "sup",
+    "cite:p": "cite",
+    "cite:ps": "cite",
+    "citep": "cite",
+    "cite:ct": "cite:t",
+    "cite:ts": "cite:t",
+    "citet": "cite:t",
+    "math:numref": "eq",
+}
+_PYTHON_NAMES = re.compile(r"(?:py:)?(?:func|class|meth|mod|attr|data|obj|exc|const)")
+_WITH_WORDS = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>\s*", re.DOTALL)
+_ABBREVIATION = re.compile(r"(?P<short>.+?)\s*\((?P<long>.+)\)\s*", re.DOTALL)
+LABEL_WORDS = {
+    "figure": N_("Figure {number}"),
+    "table": N_("Table {number}"),
+    "listing": N_("Listing {number}"),
+    "equation": "({number})",
+    "exercise": N_("Exercise {number}"),
+}
+"""What refers to something with a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role with its standard name, the words to show (empty if it has none of its own), and its target."""
+
+    name: str
+    words: str
+    target: str
+
+
+def read_role(name: str, content: str) -> Role:
+    """Read a role; the name of an unknown one is kept."""
+    standard = _ALIASES.get(name, "code" if _PYTHON_NAMES.fullmatch(name) else name)
+    content = content.strip()
+    match = _WITH_WORDS.fullmatch(content)
+    if match is not None and standard in ("ref", "numref", "doc", "download", "term", "eq", "index"):
+        return Role(standard, match["words"], match["target"].strip())
+    return Role(standard, "", content)
+
+
+def label_words(label: Label, labels: Labels) -> str:
+    """The words for something with a name that a text refers to."""
+    if label.kind in LABEL_WORDS and label.number is not None:
+        return gettext(LABEL_WORDS[label.kind]).format(number=label.number)
+    if label.kind == "solution":
+        return solution_title(label.of, labels)
+    return label.title
+
+
+def solution_title(exercise: str, labels: Labels) -> str:
+    """The title of the solution of an exercise, by the exercise's name."""
+    label = labels.by_name.get(exercise)
+    words = label_words(label, labels) if label is not None and label.kind == "exercise" else ""
+    return gettext("Solution to {exercise}").format(exercise=words) if words else gettext("Solution")
+
+
+def role_problem(name: str, content: str, labels: Labels) -> str | None:
+    """What is wrong with a role, and what to write; None if nothing is."""
+    role = read_role(name, content)
+    if role.name in ("ref", "numref") and role.target not in labels.by_name:
+        return f"nothing here has the name '{role.target[:40]}'; write ({role.target[:40]})= above it, or correct it"
+    if role.name == "eq" and role.target not in labels.by_name:
+        return f"no formula has the name '{role.target[:40]}'; write ({role.target[:40]}) behind its $$"
+    if role.name == "term" and _term_id(role, labels) is None:
+        return f"no glossary of this lesson has the term '{role.target[:40]}'; add it, or write the word"
+    if role.name in ("cite", "cite:t"):
+        lost = [key for key in cited_keys(role.target) if key not in labels.works]
+        return (
+            f"no bibliography of this lesson has the work '{lost[0][:40]}'; add it to the .bib file" if lost else None
+        )
+    if role.name == "download" and _download(role) is None:
+        return f"the file '{role.target[:80]}' is not in the lesson; put it in assets/ and write assets/…"
+    if role.name == "doc" and role_reference(name, content) is None:
+        return f"'{role.target[:60]}' is not a lesson of this course; write the name of its folder"
+    if role.name not in ROLES and role.name != "cite:t":
+        return f"unknown role {{{name[:40]}}}: its words are shown as they are; use one of {', '.join(ROLES)}"
+    return None
+
+
+def role_reference(name: str, content: str) -> LinkTarget | None:
+    """The lesson or the file that a role links to."""
+    role = read_role(name, content)
+    if role.name == "download":
+        return _download(role)
+    if role.name == "doc" and ":" not in role.target:
+        last = role.target.rstrip("/").rpartition("/")[2]
+        slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\.(?:md|ipynb)$", "", last).casefold()).strip("-")
+        return LinkTarget("lesson", slug) if slug else None
+    return None
+
+
+def cited_keys(content: str) -> list[str]:
+    return [key.strip() for key in content.split(",") if key.strip()]
+
+
+def render_role(name: str, content: str, labels: Labels, slug: str) -> str:
+    """The HTML of a role other than ``math``."""
+    role = read_role(name, content)
+    words = escapeHtml(role.words or role.target)
+    if role.name in ELEMENTS:
+        element = ELEMENTS[role.name]
+        return f"<{element}>{escapeHtml(content)}</{element}>"
+    match role.name:
+        case "abbr":
+            parts = _ABBREVIATION.fullmatch(role.target)
+            return _abbreviation(parts) if parts else words
+        case "ref" | "numref" | "eq":
+            return _reference(role, labels)
+        case "term":
+            anchor = _term_id(role, labels)
+            return f'<a href="#{escapeHtml(anchor)}">{words}</a>' if anchor else words
+        case "cite" | "cite:t":
+            return _citation(role, labels)
+        case "doc" | "download":
+            target = role_reference(name, content)
+            if target is None:
+                return words
+            download = " download" if role.name == "download" else ""
+            return f'<a href="{escapeHtml(target.address(slug))}"{download}>{words}</a>'
+        case "index":
+            return escapeHtml(re.sub(r"^\s*(?:single|pair|see):\s*", "", role.words or role.target))
+    return escapeHtml(content)
+
+
+def _abbreviation(parts: re.Match[str]) -> str:
+    return f'<abbr title="{escapeHtml(parts["long"])}">{escapeHtml(parts["short"])}</abbr>'
+
+
+def _reference(role: Role, labels: Labels) -> str:
+    label = labels.by_name.get(role.target)
+    if label is None:
+        return escapeHtml(role.words or role.target)
+    words = role.words
+    if role.name == "numref" and words:
+        words = words.replace("%s", str(label.number or "")).replace("{number}", str(label.number or ""))
+        words = words.replace("{name}", label.title)
+    words = words or label_words(label, labels) or role.target
+    return f'<a href="#{escapeHtml(label.id)}">{escapeHtml(words)}</a>'
+
+
+def _citation(role: Role, labels: Labels) -> str:
+    parts = []
+    for key in cited_keys(role.target):
+        work = labels.works.get(key)
+        if work is None:
+            parts.append(escapeHtml(key))
+            continue
+        who, when = work.citation
+        words = f"{who} ({when})" if role.name == "cite:t" else f"{who}, {when}"
+        parts.append(f'<a href="#{escapeHtml(f"cite-{key}")}">{escapeHtml(words)}</a>')
+    joined = (", " if role.name == "cite:t" else "; ").join(parts)
+    return joined if role.name == "cite:t" else f"({joined})"
+
+
+def _term_id(role: Role, labels: Labels) -> str | None:
+    term = " ".join(role.target.split()).casefold()
+    return labels.terms.get(term) or labels.terms.get(term.removesuffix("s"))
+
+
+def _download(role: Role) -> LinkTarget | None:
+    try:
+        target = parse_link(role.target)
+    except InvalidLink:
+        return None
+    return target if target.kind == "asset" else None
