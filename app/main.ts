@@ -43,3 +43,5 @@ setUpPlaygroundLoader();
 setUpFeedback();
 setUpSearch();
 setUpDoubleSubmitGuard();
+
+document.dispatchEvent(new Event("lockstep:ready")); // see theme.ts

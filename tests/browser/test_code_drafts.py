@@ -10,6 +10,7 @@ from playwright.async_api import Page, expect
 from tests.browser.accessibility import assert_accessible_everywhere, assert_readable_in_both_themes
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import hold_requests
 from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
@@ -77,3 +78,26 @@ async def test_edits_on_two_devices_are_both_kept_until_the_learner_chooses(hall
     await expect(here.button("run")).to_be_focused()
     await second.reload()
     await expect(there.root.locator(".code-place")).to_contain_text("print('both')")
+
+
+async def test_what_is_typed_just_before_the_script_of_drafts_has_loaded_is_kept(hall: VisitorFactory) -> None:
+    laptop, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await laptop.open(LESSON)
+    async with shared(page):
+        await CellPageObject(page, "strategy").write("print('laptop')")
+    phone = await hall.admit(width=360, height=800)
+    await switch_account(phone, laptop)
+    other = await phone.page()
+    script = await hold_requests(other, "**/chunks/draft-sync-*")
+    await other.clock.install()
+    await other.goto(phone.site.url(LESSON))
+    there = CellPageObject(other, "strategy")
+    await there.touch()
+    await other.clock.pause_at(await other.evaluate("Date.now() + 1000"))  # the draft is stored a moment after a key
+    await other.keyboard.press("Control+a")
+    await other.keyboard.insert_text("print('phone')")
+
+    script.set()
+
+    await expect(there.root.locator(".newer-draft")).to_contain_text("A newer version of your code was saved elsewhere")
+    assert await there.code() == "print('phone')"

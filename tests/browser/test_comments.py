@@ -376,3 +376,55 @@ async def test_the_comments_of_a_cell_open_beside_it_and_the_focus_returns(hall:
     await assert_fits(page, "the comments of a cell on a phone")
     await panel.get_by_role("button", name="Close").click()
     await expect(link).to_be_focused()
+
+
+async def test_a_comment_sent_before_the_script_has_loaded_is_sent_once_and_the_form_is_empty(
+    hall: VisitorFactory,
+) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.page()
+    script = await hold_requests(page, "**/chunks/comments-*")
+    await page.goto(ada.site.url(COMMENTS))
+    text = unique("Faster than the script")
+    field = page.get_by_label("Your comment")
+    await field.fill(text)
+    await page.get_by_role("button", name="Send").dblclick()
+    script.set()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await expect(field).to_have_value("")
+    await page.reload()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await expect(field).to_have_value("")
+
+
+async def test_a_comment_is_sent_if_the_script_does_not_load(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    ada.tolerated += ["Failed to load resource", "Failed to fetch dynamically imported module"]
+    page = await ada.page()
+    await page.route("**/chunks/comments-*", lambda route: route.abort())
+    await page.goto(ada.site.url(COMMENTS))
+    await write(page, unique("Without the script"))
+
+
+async def test_the_comments_of_a_cell_open_once_the_script_of_the_panel_has_loaded(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.page()
+    script = await hold_requests(page, "**/chunks/discuss-*")
+    await page.goto(ada.site.url(LESSON))
+    panel = page.locator("#discuss")
+    await page.locator("#cell-strategy [data-discuss]").click()
+    await page.locator("#cell-components [data-discuss]").click()
+    script.set()
+    await expect(panel).to_be_visible()
+    await expect(panel.get_by_label("Your comment")).to_be_visible()
+    assert await panel.locator("input[name=cell]").first.get_attribute("value") == "components"
+
+
+async def test_the_comments_of_a_cell_are_a_page_if_the_script_of_the_panel_does_not_load(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    ada.tolerated.append("Failed to load resource")
+    page = await ada.page()
+    await page.route("**/chunks/discuss-*", lambda route: route.abort())
+    await page.goto(ada.site.url(LESSON))
+    await page.locator("#cell-strategy [data-discuss]").click()
+    await page.wait_for_url("**/comments?cell=strategy")

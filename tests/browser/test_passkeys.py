@@ -10,6 +10,7 @@ from playwright.async_api import CDPSession, Page, Route, expect
 from app.accounts.session_cookie import SESSION_COOKIE
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Visitor, VisitorFactory
+from tests.browser.network_control import hold_requests
 from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies
 
 SECURITY = "/en/settings/security"
@@ -143,3 +144,21 @@ async def test_axe_finds_nothing_on_pages_of_passkeys(hall: VisitorFactory) -> N
     await expect(page.locator("[data-passkey-sign-in] button")).to_be_visible()
     await page.set_viewport_size(DESK)
     await assert_accessible_everywhere(page, "sign-in with a passkey")
+
+
+async def test_a_press_before_the_script_of_passkeys_has_loaded_counts(hall: VisitorFactory) -> None:
+    visitor, page = await at_security(hall)
+    await device(page)
+    script = await hold_requests(page, "**/chunks/passkeys-*")
+    await page.reload()
+    await page.locator("#field-passkey_name").fill("My laptop")
+    await page.keyboard.press("Enter")
+    script.set()
+    await expect(page.get_by_text("The passkey was added.").first).to_be_visible()
+
+    await lose_cookies(visitor)
+    script = await hold_requests(page, "**/chunks/passkeys-*")
+    await page.goto(named(visitor, "/en/sign-in?next=/en/settings/security"))
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    script.set()
+    await page.wait_for_url(named(visitor, SECURITY))

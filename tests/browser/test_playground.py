@@ -10,6 +10,7 @@ from playwright.async_api import expect
 from tests.browser.accessibility import assert_accessible_everywhere
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import hold_requests
 from tests.browser.signed_in_visitors import admit_signed_in
 
 NOTEBOOK = {
@@ -61,3 +62,27 @@ async def test_a_notebook_is_opened_run_shared_and_forked(hall: VisitorFactory) 
 
     await expect(there.locator(".scratch")).to_have_count(3)
     assert await CellPageObject(there, mine.name).root.count() == 0
+
+
+async def test_what_is_done_before_the_script_has_loaded_is_done_then(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
+    page = await ada.page()
+    script = await hold_requests(page, "**/chunks/playground-*")
+    await page.goto(ada.site.url("/en/playground"))
+    await expect(page.locator("#share-title")).to_be_visible()
+    file = {"name": "hello.py", "mimeType": "text/x-python", "buffer": b"print('hello')"}
+    await page.locator("#open-file").set_input_files(file)  # type: ignore[arg-type]
+    script.set()
+    await expect(page.locator("section.cell")).to_contain_text("print('hello')", timeout=_IMPORT_S * 1000)
+
+    script = await hold_requests(page, "**/chunks/playground-*")
+    await page.reload()
+    await page.locator("#page-machine .machine-button").click()
+    await page.locator("#page-machine .picker label", has_text="8 GPUs").click()
+    await page.locator("#share-title").fill("Eight devices")
+    await page.get_by_role("button", name="Create a link").click()
+    script.set()
+    link = page.locator("#share-link")
+    await expect(link).to_be_focused()
+    there = await (await hall.admit()).open(urlsplit(await link.input_value()).path)
+    await expect(there.locator("section.cell").first).to_contain_text("8 GPUs")

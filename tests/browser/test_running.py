@@ -10,6 +10,7 @@ from playwright.async_api import Page, Route, expect
 from tests.browser.accessibility import assert_accessible, take_picture
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import Visitor, VisitorFactory
+from tests.browser.network_control import hold_requests
 from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
 
@@ -48,6 +49,17 @@ async def test_the_first_cell_finds_four_replicas(hall: VisitorFactory) -> None:
     await expect(cell.status).to_contain_text("first output")
     await expect(page.locator("#announcements")).to_contain_text("Four replicas: Finished")
     await expect(page.locator("#session")).to_have_attribute("data-state", "idle")
+
+
+async def test_a_cell_whose_run_is_pressed_before_the_script_has_loaded_runs_then(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    script = await hold_requests(page, "**/dist/app.js*")
+    await page.goto(visitor.site.url(FRONT_PAGE), wait_until="commit")
+    cell = CellPageObject(page, "strategy")
+    await cell.run()
+    script.set()
+    await cell.has_row("Replicas: 4")
 
 
 async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:

@@ -1,13 +1,17 @@
 /** Account forms and flash messages: enhancements of what also works without scripts. */
 
 import { announce } from "../../web/frontend/announce";
+import { lateScript } from "../../web/frontend/late-script";
 
 export function setUpAccount(): void {
   for (const field of document.querySelectorAll<HTMLInputElement>("[data-time-zone]")) {
     field.value = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
   if (document.querySelector("[data-passkey-sign-in], [data-passkey-new]"))
-    void import("./passkeys").then(({ setUpPasskeys }) => setUpPasskeys());
+    lateScript(() => import("./passkeys").then(({ setUpPasskeys }) => setUpPasskeys()), {
+      forms: "[data-passkey-new]",
+      buttons: "[data-passkey-sign-in] button",
+    })();
   document.addEventListener("click", ({ target }) => {
     const button = (target as Element).closest<HTMLElement>("[data-reveal], [data-dismiss]");
     if (!button) return;

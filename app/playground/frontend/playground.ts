@@ -15,6 +15,7 @@ class FileTooLarge extends Error {}
 export function setUpPlayground(): void {
   const field = document.querySelector<HTMLInputElement>("[data-open]");
   field?.addEventListener("change", () => void open(field));
+  if (field?.files?.length) void open(field); // a file that was chosen before this script was there
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
   document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
   document.addEventListener("htmx:after:swap", showLink);

@@ -140,6 +140,7 @@ export class DraftSync {
     private readonly account: () => string | null,
   ) {
     this.owner = account();
+    for (const cell of cells) cell.keep(); // what was typed just before this script was there is a change, too
     this.cells = cells.map((cell) => new CellDraft(cell, drafts, () => this.soon(cell.name, 0)));
     drafts.kept = (name) => this.soon(name, PAUSE_MS);
   }

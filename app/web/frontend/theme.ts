@@ -1,4 +1,7 @@
-/** Runs before the first paint: applies the chosen theme, and marks the page as having scripts. */
+/**
+ * Runs before the first paint: applies the chosen theme, marks the page as having scripts, and remembers which buttons
+ * are pressed before app.js is there, which presses them again.
+ */
 
 const root = document.documentElement;
 root.classList.add("js");
@@ -8,5 +11,18 @@ try {
 } catch {
   // Storage is denied: use the system's theme.
 }
+
+const remember = ({ target }: Event): void => {
+  const button = (target as Element).closest<HTMLElement>("button[data-action]");
+  if (button) button.dataset.pressed = "";
+};
+document.addEventListener("click", remember, true);
+document.addEventListener("lockstep:ready", () => {
+  document.removeEventListener("click", remember, true);
+  for (const button of document.querySelectorAll<HTMLElement>("[data-pressed]")) {
+    delete button.dataset.pressed;
+    button.click();
+  }
+});
 
 export {};
