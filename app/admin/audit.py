@@ -5,11 +5,9 @@ An entry is stored in the transaction of the action that it reports: there is ne
 
 from __future__ import annotations
 
-import csv
 import getpass
-import io
 import os
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -20,13 +18,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.admin.models import AuditEntry
 from app.db import Database, delete_batch, now, sortable_id
+from app.web.csv_table import to_csv
 
 PAGE_SIZE = 50
 """Entries per page."""
 _EXPORT_BATCH = 500
 _CLEANUP_BATCH = 1000
 _MAX_DETAIL, _MAX_OPERATOR = 300, 64
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _CSV_HEADER = ("time", "action", "actor", "actor_id", "operator", "account", "account_id", "detail")
 
 
@@ -136,17 +134,6 @@ async def export_csv(db: Database, narrowed: AuditFilter) -> AsyncIterator[str]:
         yield to_csv(_cells(row) for row in rows)
         if before is None:
             return
-
-
-def to_csv(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as CSV that no spreadsheet takes for formulas: a cell that begins like one gets an apostrophe. Pure."""
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([_inert(cell) for cell in row] for row in rows)
-    return text.getvalue()
-
-
-def _inert(cell: str) -> str:
-    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA_STARTS) else cell
 
 
 def _cells(row: AuditRow) -> Sequence[str]:
