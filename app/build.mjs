@@ -107,6 +107,7 @@ const styles = {
     comments: join(here, "comments/frontend/comments.css"),
     exercises: join(here, "exercises/frontend/exercises.css"),
     feedback: join(here, "feedback/frontend/feedback.css"),
+    groups: join(here, "groups/frontend/groups.css"),
     notifications: join(here, "notifications/frontend/notifications.css"),
     playground: join(here, "playground/frontend/playground.css"),
     search: join(here, "search/frontend/search.css"),

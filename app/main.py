@@ -31,6 +31,7 @@ from app.errors import LockstepError
 from app.exercises.feature import FEATURE as EXERCISES
 from app.exports.feature import FEATURE as EXPORTS
 from app.feedback.feature import FEATURE as FEEDBACK
+from app.groups.feature import FEATURE as GROUPS
 from app.health.feature import FEATURE as HEALTH
 from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG, DRAFT_POLICY
@@ -89,6 +90,7 @@ FEATURES = (
     PLAYGROUND,
     COMMENTS,
     FEEDBACK,
+    GROUPS,
     EXPORTS,
     SEARCH,
     ADMIN,

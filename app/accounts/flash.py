@@ -77,6 +77,12 @@ _MESSAGES = {
     "undrained": N_("The runner starts sessions again."),
     "session_stopped": N_("The session was stopped."),
     "confirmation_sent": N_("A new link is on its way."),
+    "group_created": N_("The group was created. Make a link, and send it to your learners."),
+    "group_joined": N_("You are in the group. This page shows what its instructors see of you."),
+    "group_left": N_("You left the group. Its instructors no longer see what you do."),
+    "group_deleted": N_("The group was deleted."),
+    "link_revoked": N_("The link no longer works."),
+    "reminder_sent": N_("The reminder is on its way."),
 }
 
 

@@ -11,6 +11,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db import Base, UtcDateTime
 
 _UNPRUNED = text("pruned_at IS NULL")
+JUDGED = text("judgement")
+UNSUCCESSFUL = text("NOT judgement AND outcome NOT IN ('ok', 'interrupted', 'lost')")
+"""Conditions of partial indexes. Queries must repeat them word for word, or the database does not use the index."""
 RUN_ROW_BYTES = 1_000
 """The space of a run in the database apart from its code and events: its row and index entries."""
 EVENT_ROW_BYTES = 150
@@ -39,6 +42,19 @@ class Run(Base):
         Index("ix_runs_session_id", "session_id"),
         Index("ix_runs_learner_stored", "learner_id", "stored_bytes"),
         Index("ix_runs_unpruned", "finished_at", sqlite_where=_UNPRUNED, postgresql_where=_UNPRUNED),
+        # For groups: the tries at exercises, and what did not end well, without reading the other runs.
+        Index(
+            "ix_runs_judged",
+            *("learner_id", "lesson", "cell", "created_at", "id"),
+            sqlite_where=JUDGED,
+            postgresql_where=JUDGED,
+        ),
+        Index(
+            "ix_runs_unsuccessful",
+            *("learner_id", "lesson", "cell", "outcome", "created_at"),
+            sqlite_where=UNSUCCESSFUL,
+            postgresql_where=UNSUCCESSFUL,
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

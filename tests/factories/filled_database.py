@@ -14,6 +14,7 @@ from app.admin.models import AuditEntry
 from app.comments.models import Comment
 from app.db import Database
 from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
+from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember
 from app.playground.models import SharedPlayground
 from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
 from app.site_switches import SiteSwitch
@@ -71,6 +72,21 @@ async def fill_every_table(db: Database) -> None:
                 {"id": "s" * 22, "account_id": ADA, "title": DIFFICULT, "topology": "cpu", "keras": 3}
                 | {"cells": "[]", "created_at": TIME},
             ),
+            (
+                Group,
+                {"id": "9" * 32, "name": DIFFICULT, "course": "c", "time_zone": "Asia/Seoul", "created_at": TIME}
+                | {"starts_at": None, "ends_at": TIME},
+            ),
+            (
+                GroupMember,
+                {"group_id": "9" * 32, "account_id": ADA, "role": "learner", "joined_at": TIME, "note": DIFFICULT}
+                | {"code_shared_at": None, "accepts_reminders": True, "reminded_at": TIME, "note_changed_at": TIME},
+            ),
+            (
+                GroupInvitation,
+                {"token_hash": "t" * 64, "group_id": "9" * 32, "created_at": TIME, "expires_at": TIME},
+            ),
+            (GroupDeadline, {"group_id": "9" * 32, "lesson": "c/l", "exercise": "", "due_at": TIME}),
             (Submission, {"run_id": run, "idempotency_key": "k", "results": DIFFICULT, "lesson_digest": "d"}),
             (
                 QuizAnswer,

@@ -1,0 +1,169 @@
+"""One cell of a lesson in a group: kinds of errors or of wrong answers, and the code behind them.
+
+Names of errors and of checks are shown for all learners. Messages and code, which learners have written or which repeat
+it, are shown only of learners who agreed to that, and only for runs since they did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import ValidationError
+from sqlalchemy import Select, select
+
+from app.accounts.models import Account
+from app.exercises.models import Submission, Verdict
+from app.exercises.verdicts import NOT_REACHED, PASSED, PENDING, load_results
+from app.groups.models import GroupMember, GroupRole
+from app.groups.report_table import ReportCell, ReportTable, count_cell
+from app.groups.reports import ReportScope
+from app.i18n import gettext
+from app.runs.models import JUDGED, UNSUCCESSFUL, Run, RunEvent
+from app.runs.status_labels import outcome_label
+from runners.wire.protocol import ErrorEvent, Outcome
+
+MAX_RUNS = 500
+"""The latest runs of a cell that a page looks at."""
+_SAMPLES_PER_KIND = 3
+_MAX_CODE, _MAX_MESSAGE = 20_000, 500
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSample:
+    """Code of a learner who agreed to show it, and what came of it."""
+
+    account_id: str
+    name: str
+    at: datetime
+    message: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellDetails:
+    """A table with a row for each kind, and samples by kind in the same order. A kind may have none."""
+
+    table: ReportTable
+    samples: Sequence[tuple[str, Sequence[CodeSample]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """One run and one kind that it belongs to."""
+
+    run: Run
+    member: GroupMember
+    account: Account
+    kind: str
+    message: str
+
+    @property
+    def is_shared(self) -> bool:
+        return shows_code(self.member, self.run.created_at)
+
+
+def shows_code(member: GroupMember, ran_at: datetime) -> bool:
+    """Whether the staff may see code of this member that ran at that time. Pure."""
+    return member.code_shared_at is not None and member.code_shared_at <= ran_at
+
+
+async def describe_errors(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
+    """The errors of a cell, by the name of the exception."""
+    runs = _of_learners(scope, lesson, cell).where(UNSUCCESSFUL, Run.outcome.in_((Outcome.error, Outcome.crash)))
+    found = (await scope.session.execute(runs)).all()
+    errors = await first_errors(scope, [run.id for run, *_ in found])
+    findings = []
+    for run, member, account in found:
+        name, message = errors.get(run.id, (outcome_label(Outcome(run.outcome or Outcome.lost)), ""))
+        findings.append(_Finding(run, member, account, name, message))
+    columns = (gettext("Error"), gettext("Learners"), gettext("Runs"))
+    empty = gettext("No run ended with an error in this time.")
+    return _details(findings, len({account.id for _, _, account in found}), "cell-errors", columns, empty)
+
+
+async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
+    """The failed tries at an exercise, by the check that was not passed and how it ended."""
+    runs = _of_learners(scope, lesson, cell).where(JUDGED, Submission.verdict == Verdict.failed)
+    joined = runs.join(Submission, Submission.run_id == Run.id).add_columns(Submission.results)
+    found = (await scope.session.execute(joined)).all()
+    findings = [
+        _Finding(run, member, account, kind, message)
+        for run, member, account, results in found
+        for kind, message in _wrong_checks(scope, lesson, cell, results)
+    ]
+    columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
+    empty = gettext("Nobody gave a wrong answer in this time.")
+    return _details(findings, len({account.id for _, _, account, _ in found}), "wrong-answers", columns, empty)
+
+
+async def first_errors(scope: ReportScope, runs: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The name and the message of the first exception of each run."""
+    if not runs:
+        return {}
+    events = select(RunEvent.run_id, RunEvent.payload).where(RunEvent.run_id.in_(runs), RunEvent.kind == "error")
+    found: dict[str, tuple[str, str]] = {}
+    for run_id, payload in await scope.session.execute(events.order_by(RunEvent.run_id, RunEvent.seq)):
+        if run_id not in found:
+            try:
+                event = ErrorEvent.model_validate_json(payload)
+            except ValidationError:  # of an older version
+                continue
+            found[run_id] = event.name[:100], event.value[:_MAX_MESSAGE]
+    return found
+
+
+def _of_learners(scope: ReportScope, lesson: str, cell: str) -> Select[Run, GroupMember, Account]:
+    """The latest runs of one cell by the group's learners."""
+    return (
+        select(Run, GroupMember, Account)
+        .join(Account, Account.learner_id == Run.learner_id)
+        .join(GroupMember, GroupMember.account_id == Account.id)
+        .where(GroupMember.group_id == scope.group.id, GroupMember.role == GroupRole.learner)
+        .where(Run.lesson == lesson, Run.cell == cell, *scope.during(Run.created_at))
+        .order_by(Run.created_at.desc(), Run.id)
+        .limit(MAX_RUNS)
+    )
+
+
+def _wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
+    """The kind of each check that was judged and not passed, and what its message said."""
+    words = {
+        "failed": gettext("another result"),
+        "error": gettext("ended with an error"),
+        "too-slow": gettext("too slow"),
+    }
+    for result in load_results(results):
+        if result.outcome not in (PASSED, PENDING, NOT_REACHED):
+            title = scope.catalog.check_title(lesson, cell, result.name, scope.language)
+            yield (
+                f"{title.replace('`', '')}: {words.get(result.outcome, result.outcome)}",
+                result.message[:_MAX_MESSAGE],
+            )
+
+
+def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Sequence[str], empty: str) -> CellDetails:
+    runs: Counter[str] = Counter(finding.kind for finding in findings)
+    who: defaultdict[str, set[str]] = defaultdict(set)
+    samples: defaultdict[str, list[CodeSample]] = defaultdict(list)
+    shown: set[tuple[str, str]] = set()
+    for finding in findings:
+        kind, account = finding.kind, finding.account
+        who[kind].add(account.id)
+        if finding.is_shared and len(samples[kind]) < _SAMPLES_PER_KIND and (kind, account.id) not in shown:
+            shown.add((kind, account.id))
+            code = finding.run.code[:_MAX_CODE]
+            samples[kind].append(CodeSample(account.id, account.name, finding.run.created_at, finding.message, code))
+    kinds = sorted(runs, key=lambda kind: (-len(who[kind]), -runs[kind], kind))
+    rows = [(ReportCell(kind), count_cell(len(who[kind]), learners), count_cell(runs[kind])) for kind in kinds]
+    table = ReportTable(name, columns[0], columns, rows, empty)
+    return CellDetails(table, [(kind, samples[kind]) for kind in kinds if samples[kind]])
+
+
+DETAILS: Mapping[str, Callable[[ReportScope, str, str], Awaitable[CellDetails]]] = {
+    "errors": describe_errors,
+    "wrong-answers": describe_wrong_answers,
+}
+"""By their names in URLs, for a lesson and a cell of it."""

@@ -1,0 +1,65 @@
+"""Why something cannot be done in a group."""
+
+from __future__ import annotations
+
+from app.errors import InvalidInput, LockstepError, NotFound, PermissionDenied, TooManyRequests
+from app.i18n import N_
+
+
+class GroupNotFound(NotFound):
+    """Raised alike for a group that does not exist and for one that the account does not belong to."""
+
+    message = N_("There is no such group, or you are not a member of it.")
+
+
+class MemberNotFound(NotFound):
+    message = N_("This group has no such member.")
+
+
+class InvalidGroupInvitation(NotFound):
+    """The link is wrong, has expired, or was revoked, or the group has ended."""
+
+    message = N_("This invitation is not valid, or no longer. Ask your instructor for a new link.")
+
+
+class GroupRoleRequired(PermissionDenied):
+    message = N_("Only instructors of this group can do this.")
+
+
+class InvalidGroup(InvalidInput):
+    """``reason`` is already translated."""
+
+    message = N_("This could not be saved: {reason}")
+
+
+class TooManyInvitations(InvalidInput):
+    message = N_("This group has {most} invitation links, and that is the limit. Revoke one that you no longer need.")
+
+
+class GroupFull(LockstepError):
+    status = 409
+    message = N_("This group has {most} members, and that is the limit. Tell your instructor.")
+
+
+class LastInstructor(LockstepError):
+    status = 409
+    message = N_("This is the last instructor of the group. Make somebody else an instructor first.")
+
+
+class NotAnInstructorHere(InvalidInput):
+    message = N_("Only an account that is an instructor on this site can be an instructor of a group.")
+
+
+class RemindersRefused(LockstepError):
+    status = 409
+    message = N_("This learner does not accept reminders by email from this group.")
+
+
+class EmailNotSetUp(LockstepError):
+    status = 409
+    message = N_("This site cannot send email.")
+
+
+class RemindedLately(TooManyRequests):
+    message = N_("The last reminder to this learner was sent less than {days} days ago. Wait before you send another.")
+    retry_after_s = None

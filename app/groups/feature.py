@@ -1,0 +1,17 @@
+"""Groups: people who take a course together, and what their instructors see of them."""
+
+from __future__ import annotations
+
+from app.feature import Feature
+from app.groups.member_routes import CSRF_EXEMPT_PATHS
+from app.groups.member_routes import router as member_router
+from app.groups.personal_data import export_groups
+from app.groups.routes import router
+from app.groups.settings_routes import router as settings_router
+
+FEATURE = Feature(
+    name="groups",
+    routers=(member_router, settings_router, router),
+    csrf_exempt_paths=(CSRF_EXEMPT_PATHS,),
+    exporters={"groups": export_groups},
+)

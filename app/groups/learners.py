@@ -1,0 +1,275 @@
+"""The learners of a group one by one: the table of learners and lessons, and the page of one learner."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import Select, case, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.db import Database
+from app.exercises.models import Submission, Verdict
+from app.groups.cell_details import CodeSample, first_errors, shows_code
+from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
+from app.groups.reports import ReportScope
+from app.groups.service import list_deadlines
+from app.lessons.catalog import OutlineLesson
+from app.progress.models import LessonProgress
+from app.runs.models import JUDGED, UNSUCCESSFUL, Run
+from app.runs.status_labels import outcome_label
+from runners.wire.protocol import Outcome
+
+PAGE_SIZE = 50
+"""Learners per page."""
+LESSONS_PER_PAGE = 30
+_EXPORT_BATCH = 200
+MAX_SEARCH_LENGTH = 100
+_SHOWN_RUNS = 30
+
+
+class LessonStanding(StrEnum):
+    """How far a learner is in a lesson."""
+
+    none = "none"
+    opened = "opened"
+    read = "read"
+    """Read to the end."""
+    completed = "completed"
+    late = "late"
+    """Completed after its deadline."""
+    overdue = "overdue"
+    """Not completed, and its deadline has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerRow:
+    """A learner in the table."""
+
+    account: Account
+    member: GroupMember
+    states: Mapping[str, LessonStanding]
+    """By lesson, for those that were opened or are overdue."""
+    completed: int
+    """Lessons of the whole course."""
+    last_seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerPage:
+    """A page of the table: some learners, some lessons of the course, and the numbers of the next pages, if any."""
+
+    rows: Sequence[LearnerRow]
+    lessons: Sequence[OutlineLesson]
+    next_learners: int | None
+    next_lessons: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExerciseRow:
+    """A learner's tries at an exercise."""
+
+    lesson: str
+    cell: str
+    tries: int
+    passed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A deadline, and whether one learner has met it."""
+
+    deadline: GroupDeadline
+    done_at: datetime | None
+    state: LessonStanding
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run that did not end well. ``sample`` is its code, if the learner shows it."""
+
+    lesson: str
+    cell: str
+    at: datetime
+    what: str
+    sample: CodeSample | None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerReport:
+    """All that the staff of a group sees of a learner, apart from the note. The learner sees the same."""
+
+    account: Account
+    member: GroupMember
+    lessons: Sequence[LearnerLesson]
+    states: Mapping[str, LessonStanding]
+    """Of the lessons, by their keys."""
+    exercises: Sequence[ExerciseRow]
+    deadlines: Sequence[DueRow]
+    failed_runs: Sequence[FailedRun]
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerLesson:
+    """How far a learner was in a lesson at the end of the group."""
+
+    lesson: str
+    started_at: datetime
+    end_reached_at: datetime | None
+    completed_at: datetime | None
+    last_seen_at: datetime | None
+    """None if it was open again after the end."""
+
+
+def lesson_state(row: LearnerLesson | None, due_at: datetime | None, at: datetime) -> LessonStanding:
+    """Pure."""
+    if row is not None and row.completed_at is not None:
+        return LessonStanding.late if due_at is not None and row.completed_at >= due_at else LessonStanding.completed
+    if due_at is not None and due_at <= at:
+        return LessonStanding.overdue
+    if row is None:
+        return LessonStanding.none
+    return LessonStanding.read if row.end_reached_at is not None else LessonStanding.opened
+
+
+async def list_learners(scope: ReportScope, search: str, page: int, lesson_page: int) -> LearnerPage:
+    """A page of the table of learners and lessons. ``search`` is a part of a name or the beginning of a handle."""
+    lessons = scope.catalog.outline(scope.group.course, scope.language).lessons
+    start = lesson_page * LESSONS_PER_PAGE
+    shown = lessons[start : start + LESSONS_PER_PAGE]
+    found = _members(scope, search).offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
+    members = [(member, account) for member, account in await scope.session.execute(found)]
+    rows = await _with_progress(scope, members[:PAGE_SIZE])
+    more_lessons = len(lessons) > start + LESSONS_PER_PAGE
+    more = len(members) > PAGE_SIZE
+    return LearnerPage(rows, shown, page + 1 if more else None, lesson_page + 1 if more_lessons else None)
+
+
+async def export_learners(
+    db: Database, group: Group, scope_of: Callable[[AsyncSession], ReportScope], slugs: Sequence[str]
+) -> AsyncIterator[Sequence[str]]:
+    """Yield the whole table row by row, with a column for each of these lessons of the course.
+
+    Holds no connection while the client reads.
+    """
+    yield ["name", "handle", "completed", "last_seen_at", *slugs]
+    page = 0
+    while True:
+        async with db.session() as session:
+            scope = scope_of(session)
+            query = _members(scope, "").offset(page * _EXPORT_BATCH).limit(_EXPORT_BATCH)
+            members = [(member, account) for member, account in await session.execute(query)]
+            rows = await _with_progress(scope, members)
+        for row in rows:
+            seen = row.last_seen_at.isoformat() if row.last_seen_at else ""
+            states = [row.states.get(f"{group.course}/{slug}", LessonStanding.none) for slug in slugs]
+            words = ("" if state is LessonStanding.none else str(state) for state in states)
+            yield [row.account.name, row.account.handle, str(row.completed), seen, *words]
+        if len(members) < _EXPORT_BATCH:
+            return
+        page += 1
+
+
+async def report_learner(scope: ReportScope, account: Account, member: GroupMember) -> LearnerReport:
+    """What the staff of the group sees of one learner."""
+    mine = (await _progress_of(scope, [account.learner_id])).get(account.learner_id, {})
+    exercises = await _exercises(scope, account)
+    passed = {(row.lesson, row.cell): row.passed_at for row in exercises}
+    deadlines = []
+    for deadline in await list_deadlines(scope.session, scope.group):
+        if deadline.exercise:
+            done_at = passed.get((deadline.lesson, deadline.exercise))
+        else:
+            done_at = mine[deadline.lesson].completed_at if deadline.lesson in mine else None
+        deadlines.append(DueRow(deadline, done_at, _due_state(done_at, deadline.due_at, scope.at)))
+    due = {row.deadline.lesson: row.deadline.due_at for row in deadlines if not row.deadline.exercise}
+    keys = [f"{scope.group.course}/{entry.slug}" for entry in scope.catalog.outline(scope.group.course, "en").lessons]
+    rows = [mine[key] for key in keys if key in mine]
+    states = {row.lesson: lesson_state(row, due.get(row.lesson), scope.at) for row in rows}
+    failed = await _failed_runs(scope, account, member)
+    return LearnerReport(account, member, rows, states, exercises, deadlines, failed)
+
+
+def _due_state(done_at: datetime | None, due_at: datetime, at: datetime) -> LessonStanding:
+    if done_at is not None:
+        return LessonStanding.completed if done_at < due_at else LessonStanding.late
+    return LessonStanding.overdue if due_at <= at else LessonStanding.none
+
+
+def _members(scope: ReportScope, search: str) -> Select[GroupMember, Account]:
+    found = select(GroupMember, Account).join(Account, Account.id == GroupMember.account_id)
+    found = found.where(GroupMember.group_id == scope.group.id, GroupMember.role == GroupRole.learner)
+    if text := search.strip().removeprefix("@"):
+        by_name = Account.name.icontains(text, autoescape=True)
+        found = found.where(or_(by_name, Account.handle.istartswith(text, autoescape=True)))
+    return found.order_by(Account.name, Account.id)
+
+
+async def _progress_of(scope: ReportScope, learners: Sequence[str]) -> Mapping[str, Mapping[str, LearnerLesson]]:
+    """The progress of these learners in the course, by learner and lesson."""
+    mine = select(LessonProgress).where(LessonProgress.learner_id.in_(learners))
+    within = (scope.in_course(LessonProgress.lesson), *scope.progress_during())
+    found: defaultdict[str, dict[str, LearnerLesson]] = defaultdict(dict)
+    for progress in await scope.session.scalars(mine.where(*within)):
+        moments = (progress.end_reached_at, progress.completed_at, progress.last_seen_at)
+        row = LearnerLesson(progress.lesson, progress.started_at, *map(scope.reached, moments))
+        found[progress.learner_id][progress.lesson] = row
+    return found
+
+
+async def _with_progress(scope: ReportScope, members: Sequence[tuple[GroupMember, Account]]) -> Sequence[LearnerRow]:
+    of_learner = await _progress_of(scope, [account.learner_id for _, account in members])
+    due = {one.lesson: one.due_at for one in await list_deadlines(scope.session, scope.group) if not one.exercise}
+    rows = []
+    for member, account in members:
+        mine = of_learner.get(account.learner_id, {})
+        states = {key: lesson_state(mine.get(key), due.get(key), scope.at) for key in mine.keys() | due.keys()}
+        completed = sum(row.completed_at is not None for row in mine.values())
+        seen = max((row.last_seen_at for row in mine.values() if row.last_seen_at), default=None)
+        rows.append(LearnerRow(account, member, states, completed, seen))
+    return rows
+
+
+async def _exercises(scope: ReportScope, account: Account) -> Sequence[ExerciseRow]:
+    passed_at = func.min(case((Submission.verdict == Verdict.passed, Run.created_at)))
+    found = (
+        select(Run.lesson, Run.cell, func.count(), passed_at)
+        .join(Submission, Submission.run_id == Run.id)
+        .where(JUDGED, Run.learner_id == account.learner_id, scope.in_course(Run.lesson))
+        .where(Submission.verdict.in_((Verdict.passed, Verdict.failed)), *scope.during(Run.created_at))
+        .group_by(Run.lesson, Run.cell)
+        .order_by(Run.lesson, Run.cell)
+    )
+    return [ExerciseRow(*row) for row in await scope.session.execute(found)]
+
+
+async def _failed_runs(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[FailedRun]:
+    query = (
+        select(Run)
+        .where(UNSUCCESSFUL, Run.learner_id == account.learner_id, scope.in_course(Run.lesson))
+        .where(*scope.during(Run.created_at))
+        .order_by(Run.created_at.desc(), Run.id)
+        .limit(_SHOWN_RUNS)
+    )
+    runs = (await scope.session.scalars(query)).all()
+    errors = await first_errors(scope, [run.id for run in runs])
+    failed = []
+    for run in runs:
+        name, message = errors.get(run.id, ("", ""))
+        sample = None
+        if shows_code(member, run.created_at):
+            sample = CodeSample(account.id, account.name, run.created_at, message, run.code)
+        failed.append(
+            FailedRun(
+                run.lesson,
+                run.cell,
+                run.created_at,
+                name or outcome_label(Outcome(run.outcome or Outcome.lost)),
+                sample,
+            )
+        )
+    return failed

@@ -1,0 +1,77 @@
+"""Tables of a group's pages: shown as HTML, with bars for shares, and downloaded as CSV. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from app import i18n
+from app.groups.models import Group
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWindow:
+    """The time that a report is about: from ``since`` to before ``until``; None means no limit."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+PERIODS: Mapping[str, timedelta | None] = {"7": timedelta(days=7), "30": timedelta(days=30), "all": None}
+"""By the word in a URL: how far a report looks back. ``all`` is the time of the group."""
+
+
+def report_window(group: Group, period: str, at: datetime) -> ReportWindow:
+    """The part of the group's time that a period covers."""
+    back = PERIODS.get(period)
+    since = [moment for moment in (group.starts_at, at - back if back else None) if moment is not None]
+    return ReportWindow(max(since, default=None), group.ends_at)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLink:
+    """A link to a route."""
+
+    route: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCell:
+    """A cell of a table. ``text`` is also what the CSV has, unless ``plain`` says it differently."""
+
+    text: str
+    plain: str = ""
+    share: float | None = None
+    """From 0 to 1: drawn as a bar behind the text."""
+    link: ReportLink | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table with a title. The first column names the row; all others hold numbers, if ``numeric``."""
+
+    name: str
+    """Its name in URLs and file names."""
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[ReportCell]]
+    empty: str
+    """What to say if there are no rows."""
+    hint: str = ""
+    """How to read it."""
+    numeric: bool = True
+
+    def csv_rows(self) -> Iterable[Sequence[str]]:
+        """The header and the rows, as plain text."""
+        yield self.columns
+        for row in self.rows:
+            yield [cell.plain or cell.text for cell in row]
+
+
+def count_cell(count: int, of: int = 0, link: ReportLink | None = None) -> ReportCell:
+    """A number, and the share that it is of another one."""
+    return ReportCell(i18n.number(count), str(count), count / of if of else None, link)

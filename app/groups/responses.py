@@ -1,0 +1,41 @@
+"""What the pages of a group share: how they are rendered, and how a change ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from app import i18n
+from app.accounts import flash
+from app.accounts.routes import account_page
+from app.errors import LockstepError
+from app.groups.models import Group
+from app.groups.permissions import Staff
+from app.groups.service import day_before, group_zone
+from app.web.cookies import request_cookies
+from app.web.security_headers import NO_STORE
+
+
+def group_page(
+    request: Request, template: str, group: Group, failure: LockstepError | None = None, /, **context: Any
+) -> HTMLResponse:
+    """A page about a group, which is never cached. Its moments are shown in the time zone of the group."""
+    zone = group_zone(group)
+    facts = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
+    return account_page(request, template, failure, **facts, **context)
+
+
+def staff_page(
+    request: Request, template: str, staff: Staff, failure: LockstepError | None = None, /, **context: Any
+) -> HTMLResponse:
+    """A page for the staff of a group, with the navigation between them."""
+    return group_page(request, template, staff.group, failure, staff=staff, **context)
+
+
+def redirect_after(request: Request, what: str, route: str, anchor: str = "", **parts: str) -> RedirectResponse:
+    """Redirect to a page, which says what was done."""
+    flash.add(request_cookies(request), what)
+    url = request.app.url_path_for(route, lang=i18n.current_language(), **parts)
+    return RedirectResponse(f"{url}{anchor}", 303, NO_STORE)

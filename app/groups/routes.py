@@ -1,0 +1,332 @@
+"""The pages of a group for its staff: reports, learners, and details of cells. Everyone else finds nothing here.
+
+Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff``:
+
+``groups/report.html``
+    ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
+``groups/learners.html``
+    ``found`` (LearnerPage), ``search``, ``page``, ``lesson_page``, ``total``: lessons of the course.
+``groups/cell.html``
+    ``details`` (CellDetails), ``title``, ``lesson``, ``cell``, ``period``, ``periods``, ``back``: the report above it.
+``groups/learner.html``
+    See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+
+from app.db import now
+from app.errors import LockstepError, NotFound
+from app.groups import members
+from app.groups.cell_details import DETAILS, CellDetails
+from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
+from app.groups.errors import MemberNotFound
+from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
+from app.groups.member_routes import GroupId, learner_context
+from app.groups.models import GroupRole
+from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
+from app.groups.reminders import accepts_reminders
+from app.groups.report_table import PERIODS, ReportTable, report_window
+from app.groups.reports import REPORTS, ReportScope, count_learners
+from app.groups.responses import redirect_after, staff_page
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
+from app.web.access import Access
+from app.web.csv_table import to_csv
+from app.web.dependencies import DATABASE, DatabaseDep
+from app.web.forms import FormFields
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.security_headers import NO_STORE
+from app.web.user_text import redisplayed_text
+
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/groups/{{group_id}}", tags=[Access.account])
+
+_NO_NUL = "^[^\x00]*$"
+Period = Annotated[str, Query(max_length=8, alias="period")]
+Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
+CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
+LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
+PageNumber = Annotated[int, Query(ge=0, le=10_000)]
+_DEFAULT_PERIOD = "30"
+_ABOVE = {"errors": "errors", "wrong-answers": "exercises"}
+"""The report that leads to the details of a cell."""
+
+
+class ReportNotFound(NotFound):
+    """The address of no report."""
+
+
+@router.get("", name="group")
+async def show_group(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep
+) -> RedirectResponse:
+    """Redirect the staff to the reports, and a learner to their own page."""
+    async with db.session() as session:
+        _, member = await _membership_or_staff(session, viewer, group_id)
+    route, parts = ("own_group", {}) if member == GroupRole.learner else ("group_report", {"report": "lessons"})
+    return RedirectResponse(request.app.url_path_for(route, lang=lang, group_id=group_id, **parts), 303, NO_STORE)
+
+
+@router.get("/reports/{report}.csv", name="group_report_csv")
+async def download_report(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    report: str,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    period: Period = _DEFAULT_PERIOD,
+) -> Response:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        table = await _report(report, _scope(session, staff, catalog, lang, period))
+    return _csv_response(table)
+
+
+@router.get("/reports/{report}", name="group_report")
+async def show_report(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    report: str,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    period: Period = _DEFAULT_PERIOD,
+) -> HTMLResponse:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        scope = _scope(session, staff, catalog, lang, period)
+        table = await _report(report, scope)
+        learners, active = await count_learners(scope)
+    facts = {"table": table, "learners": learners, "active": active, **_period(period)}
+    return staff_page(request, "groups/report.html", staff, None, **facts)
+
+
+@router.get("/cells/{what}.csv", name="group_cell_csv")
+async def download_cell(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    what: str,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    lesson: Key = "",
+    cell: CellName = "",
+    period: Period = _DEFAULT_PERIOD,
+) -> Response:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
+        table = (await _details(what, scope, lesson, cell)).table
+    return _csv_response(table)
+
+
+@router.get("/cells/{what}", name="group_cell")
+async def show_cell(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    what: str,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    lesson: Key = "",
+    cell: CellName = "",
+    period: Period = _DEFAULT_PERIOD,
+) -> HTMLResponse:
+    """The errors of a cell, or the wrong answers to an exercise."""
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
+        details = await _details(what, scope, lesson, cell)
+    titles = {"title": scope.cell_title(lesson, cell), "lesson_name": scope.lesson_title(lesson).text}
+    facts = {"details": details, "lesson": lesson, "cell": cell, "back": _ABOVE[what], **titles, **_period(period)}
+    return staff_page(request, "groups/cell.html", staff, None, **facts)
+
+
+@router.get("/learners.csv", name="group_learners_csv")
+async def download_learners(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep, catalog: CatalogDep
+) -> StreamingResponse:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+    slugs = [entry.slug for entry in catalog.outline(staff.group.course, lang).lessons]
+    rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), slugs)
+
+    async def lines() -> AsyncIterator[str]:
+        async for row in rows:
+            yield to_csv([row])
+
+    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers("learners"))
+
+
+@router.get("/learners", name="group_learners")
+async def show_learners(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    search: LearnerSearch = "",
+    page: PageNumber = 0,
+    lessons: PageNumber = 0,
+) -> HTMLResponse:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        scope = _scope(session, staff, catalog, lang, "all")
+        found: LearnerPage = await list_learners(scope, search, page, lessons)
+    total = len(catalog.outline(staff.group.course, lang).lessons)
+    facts = {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
+    return staff_page(request, "groups/learners.html", staff, None, **facts)
+
+
+@router.get("/learners/{account_id}", name="group_learner")
+async def show_learner(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    account_id: GroupId,
+    viewer: GroupViewerDep,
+    catalog: CatalogDep,
+    mailer: ReminderMailerDep,
+) -> HTMLResponse:
+    return await _learner_page(request, viewer, group_id, account_id, catalog, email_enabled=mailer.enabled)
+
+
+@router.post("/learners/{account_id}/note", name="set_group_note")
+async def set_note(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    account_id: GroupId,
+    viewer: GroupViewerDep,
+    fields: FormFields,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    mailer: ReminderMailerDep,
+) -> Response:
+    text = fields.get("note", "")
+    try:
+        async with db.writing() as session:
+            staff = await find_staff(session, viewer, group_id)
+            await members.set_note(session, staff, account_id, text)
+    except LockstepError as e:
+        return await _learner_page(
+            request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, note=text
+        )
+    return _to_learner(request, "saved", group_id, account_id)
+
+
+@router.post("/learners/{account_id}/reminder", name="send_group_reminder")
+async def send_reminder(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    account_id: GroupId,
+    viewer: GroupViewerDep,
+    fields: FormFields,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    mailer: ReminderMailerDep,
+) -> Response:
+    text = fields.get("message", "")
+    try:
+        async with db.writing() as session:
+            staff = await find_staff(session, viewer, group_id)
+            await mailer.send(session, staff, account_id, text)
+    except LockstepError as e:
+        return await _learner_page(
+            request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, message=text
+        )
+    return _to_learner(request, "reminder_sent", group_id, account_id)
+
+
+def _to_learner(request: Request, what: str, group_id: str, account_id: str) -> RedirectResponse:
+    return redirect_after(request, what, "group_learner", group_id=group_id, account_id=account_id)
+
+
+async def _learner_page(
+    request: Request,
+    viewer: GroupViewer,
+    group_id: str,
+    account_id: str,
+    catalog: CatalogView,
+    failure: LockstepError | None = None,
+    *,
+    email_enabled: bool,
+    note: str | None = None,
+    message: str = "",
+) -> HTMLResponse:
+    lang = request.path_params["lang"]
+    async with DATABASE.get(request.app).session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        member, account = await members.find_member(session, staff.group, account_id)
+        if member.role != GroupRole.learner:
+            raise MemberNotFound
+        report = await report_learner(_scope(session, staff, catalog, lang, "all"), account, member)
+    facts = learner_context(catalog, report, staff.group, lang)
+    facts["may_remind"] = email_enabled and accepts_reminders(member, account)
+    facts["note"] = member.note if note is None else redisplayed_text(note)
+    facts["message"] = redisplayed_text(message)
+    return staff_page(request, "groups/learner.html", staff, failure, own=False, **facts)
+
+
+async def _membership_or_staff(session: AsyncSession, viewer: GroupViewer, group_id: str) -> tuple[str, str]:
+    """The ID of the group and the viewer's role in it, which for an admin is that of an instructor."""
+    try:
+        group, member = await find_own_membership(session, viewer, group_id)
+        if member.role == GroupRole.learner:
+            return group.id, member.role
+    except NotFound:
+        pass
+    return group_id, (await find_staff(session, viewer, group_id)).role
+
+
+def _scope(session: AsyncSession, staff: Staff, catalog: CatalogView, lang: str, period: str) -> ReportScope:
+    at = now()
+    return ReportScope(session, staff.group, report_window(staff.group, period, at), catalog, lang, at)
+
+
+def _cell_scope(
+    session: AsyncSession, staff: Staff, catalog: CatalogView, lang: str, period: str, lesson: str, cell: str
+) -> ReportScope:
+    """Raises ReportNotFound if the group's course has no such cell."""
+    found = catalog.find_lesson(lesson, lang) if lesson.partition("/")[0] == staff.group.course else None
+    if found is None or found.cell(cell) is None:
+        raise ReportNotFound
+    return _scope(session, staff, catalog, lang, period)
+
+
+async def _report(name: str, scope: ReportScope) -> ReportTable:
+    if name not in REPORTS:
+        raise ReportNotFound
+    return await REPORTS[name](scope)
+
+
+async def _details(what: str, scope: ReportScope, lesson: str, cell: str) -> CellDetails:
+    if what not in DETAILS:
+        raise ReportNotFound
+    return await DETAILS[what](scope, lesson, cell)
+
+
+def _period(period: str) -> dict[str, object]:
+    return {"period": period if period in PERIODS else _DEFAULT_PERIOD, "periods": list(PERIODS)}
+
+
+def _csv_response(table: ReportTable) -> Response:
+    return Response(to_csv(table.csv_rows()), media_type="text/csv", headers=_csv_headers(table.name))
+
+
+def _csv_headers(name: str) -> dict[str, str]:
+    return {**NO_STORE, "content-disposition": f'attachment; filename="lockstep-{name}.csv"'}

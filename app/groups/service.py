@@ -1,0 +1,175 @@
+"""Creating and changing groups and their deadlines.
+
+Days are those of the group's time zone. Services flush; the caller commits.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.db import dialect_insert, now
+from app.groups.errors import InvalidGroup
+from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
+from app.groups.permissions import Staff
+from app.i18n import gettext
+from app.lessons.catalog import CatalogView
+from app.lessons.errors import CourseNotFound
+from app.progress.timezones import get_timezone, is_timezone, learner_timezone
+from app.web.user_text import clean_text
+
+MAX_NAME_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFields:
+    """What a form says about a group, checked. The days are the first and the last one of the group."""
+
+    name: str
+    first_day: date | None
+    last_day: date | None
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGroup:
+    """A group in the list of one of its members."""
+
+    group: Group
+    role: GroupRole
+    learners: int
+
+
+def group_zone(group: Group) -> ZoneInfo:
+    return get_timezone(group.time_zone)
+
+
+def day_start(day: date, zone: ZoneInfo) -> datetime:
+    """The first moment of a day. Pure."""
+    return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def day_before(moment: datetime, zone: ZoneInfo) -> date:
+    """The last day that ends at or before this moment, which is the first one after something. Pure."""
+    return (moment.astimezone(zone) - timedelta(microseconds=1)).date()
+
+
+def read_group_fields(fields: Mapping[str, str]) -> GroupFields:
+    """Check a form. Pure. Raises InvalidGroup, TextEmpty, TextTooLong or TextInvalid."""
+    name = " ".join(clean_text(fields.get("name", ""), MAX_NAME_LENGTH).split())
+    first, last = (read_day(fields.get(field, "")) for field in ("first_day", "last_day"))
+    if first is not None and last is not None and last < first:
+        raise InvalidGroup(reason=gettext("the last day is before the first one."))
+    zone = fields.get("time_zone", "")
+    if not is_timezone(zone):
+        raise InvalidGroup(reason=gettext("choose a time zone from the list."))
+    return GroupFields(name, first, last, zone)
+
+
+def read_day(text: str) -> date | None:
+    """A day of a form; None if the field is empty. Pure. Raises InvalidGroup."""
+    if not text.strip():
+        return None
+    try:
+        day = date.fromisoformat(text.strip())
+    except ValueError:
+        day = None
+    if day is None or not 2000 <= day.year <= 2200:
+        raise InvalidGroup(reason=gettext("write a day as in 2027-03-31."))
+    return day
+
+
+async def create_group(
+    session: AsyncSession, account: Account, catalog: CatalogView, fields: Mapping[str, str]
+) -> Group:
+    """Create a group with the account as its instructor. Raises InvalidGroup and what ``clean_text`` raises."""
+    zone = fields.get("time_zone") or (await learner_timezone(session, account.learner_id)).key
+    checked = read_group_fields({**fields, "time_zone": zone})
+    course = fields.get("course", "")
+    try:
+        catalog.course(course, "en")
+    except CourseNotFound as e:
+        raise InvalidGroup(reason=gettext("choose a course from the list.")) from e
+    moment = now()
+    group = Group(id=secrets.token_hex(16), course=course, created_at=moment)
+    _apply(group, checked)
+    session.add(group)
+    await session.flush()
+    member = {"group_id": group.id, "account_id": account.id, "role": GroupRole.instructor, "joined_at": moment}
+    session.add(GroupMember(**member, accepts_reminders=False, note=""))
+    await session.flush()
+    return group
+
+
+async def change_group(session: AsyncSession, staff: Staff, fields: Mapping[str, str]) -> None:
+    """Change the name, the days, and the time zone. Raises InvalidGroup and what ``clean_text`` raises."""
+    _apply(staff.group, read_group_fields(fields))
+    await session.flush()
+
+
+def _apply(group: Group, fields: GroupFields) -> None:
+    zone = get_timezone(fields.time_zone)
+    group.name, group.time_zone = fields.name, fields.time_zone
+    group.starts_at = day_start(fields.first_day, zone) if fields.first_day else None
+    group.ends_at = day_start(fields.last_day + timedelta(days=1), zone) if fields.last_day else None
+
+
+async def delete_group(session: AsyncSession, staff: Staff) -> None:
+    """Delete the group, its members' rows with the notes, its links, and its deadlines."""
+    await session.execute(delete(Group).where(Group.id == staff.group.id))
+
+
+async def list_own_groups(session: AsyncSession, account: Account) -> Sequence[OwnGroup]:
+    """The groups of an account, by name."""
+    learners = (
+        select(func.count())
+        .where(GroupMember.group_id == Group.id, GroupMember.role == GroupRole.learner)
+        .correlate(Group)
+        .scalar_subquery()
+    )
+    mine = select(Group, GroupMember.role, learners).join(GroupMember, GroupMember.group_id == Group.id)
+    found = await session.execute(mine.where(GroupMember.account_id == account.id).order_by(Group.name, Group.id))
+    return [OwnGroup(group, GroupRole(role), count) for group, role, count in found]
+
+
+async def list_other_groups(session: AsyncSession, account: Account, most: int) -> Sequence[Group]:
+    """The newest groups that an account is not a member of, for admins."""
+    mine = select(GroupMember.group_id).where(GroupMember.account_id == account.id)
+    others = select(Group).where(Group.id.not_in(mine)).order_by(Group.created_at.desc(), Group.id).limit(most)
+    return (await session.scalars(others)).all()
+
+
+async def list_deadlines(session: AsyncSession, group: Group) -> Sequence[GroupDeadline]:
+    """The deadlines of a group, the earliest first."""
+    found = select(GroupDeadline).where(GroupDeadline.group_id == group.id)
+    ordered = found.order_by(GroupDeadline.due_at, GroupDeadline.lesson, GroupDeadline.exercise)
+    return (await session.scalars(ordered)).all()
+
+
+async def set_deadline(session: AsyncSession, staff: Staff, catalog: CatalogView, what: str, day_text: str) -> None:
+    """Set the last day for ``what``: ``course/slug``, or ``course/slug#cell`` for an exercise; no day removes it.
+
+    Raises InvalidGroup.
+    """
+    key, _, exercise = what.partition("#")
+    day = read_day(day_text)
+    if day is None:
+        mine = (GroupDeadline.lesson == key[:200], GroupDeadline.exercise == exercise[:100])
+        await session.execute(delete(GroupDeadline).where(GroupDeadline.group_id == staff.group.id, *mine))
+        return
+    lesson = catalog.find_lesson(key, "en") if key.partition("/")[0] == staff.group.course else None
+    if lesson is None or (exercise and exercise not in {cell.name for cell in lesson.exercises}):
+        raise InvalidGroup(reason=gettext("choose a lesson or an exercise from the list."))
+    due_at = day_start(day + timedelta(days=1), group_zone(staff.group))
+    row = dialect_insert(session, GroupDeadline).values(
+        group_id=staff.group.id, lesson=key, exercise=exercise, due_at=due_at
+    )
+    keys = ["group_id", "lesson", "exercise"]
+    await session.execute(row.on_conflict_do_update(index_elements=keys, set_={"due_at": due_at}))

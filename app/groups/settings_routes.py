@@ -1,0 +1,191 @@
+"""Changing a group: its name and days, links to join it, deadlines, staff, and its end. For its instructors.
+
+``groups/settings.html`` gets ``fields``: what the form shows, ``invitations`` (GroupInvitation), ``link``: the URL of a
+link that was just made, or empty, ``lifetimes``, ``deadlines`` (GroupDeadline), ``outline``, ``people``: pairs of
+GroupMember and Account, ``time_zones``, ``lesson_title`` and ``cell_title``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import available_timezones
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app.errors import InvalidInput, LockstepError
+from app.groups import members, service
+from app.groups.dependencies import GroupViewerDep
+from app.groups.errors import LastInstructor, NotAnInstructorHere
+from app.groups.member_routes import GroupId, course_title
+from app.groups.models import Group, GroupRole
+from app.groups.permissions import GroupViewer, find_instructor
+from app.groups.responses import redirect_after, staff_page
+from app.i18n import N_
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
+from app.web.access import Access
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
+from app.web.forms import FormFields, count_field, read_form
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.user_text import redisplayed_text
+
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/groups/{{group_id}}/settings", tags=[Access.account])
+
+
+class NameMismatch(InvalidInput):
+    message = N_("To delete the group, type its name as it is.")
+
+
+@router.get("", name="group_settings")
+async def show_settings(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, catalog: CatalogDep
+) -> HTMLResponse:
+    return await _settings_page(request, viewer, group_id, catalog)
+
+
+@router.post("", name="change_group")
+async def change(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    viewer: GroupViewerDep,
+    fields: FormFields,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+) -> Response:
+    try:
+        async with db.writing() as session:
+            await service.change_group(session, await find_instructor(session, viewer, group_id), fields)
+    except InvalidInput as e:
+        return await _settings_page(request, viewer, group_id, catalog, e, fields=fields)
+    return redirect_after(request, "saved", "group_settings", group_id=group_id)
+
+
+@router.post("/invitations", name="create_group_invitation")
+async def create_invitation(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep, catalog: CatalogDep
+) -> Response:
+    days = count_field(await read_form(request), "days")
+    try:
+        async with db.writing() as session:
+            staff = await find_instructor(session, viewer, group_id)
+            token = await members.create_invitation(session, staff, days)
+    except InvalidInput as e:
+        return await _settings_page(request, viewer, group_id, catalog, e)
+    origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
+    link = f"{origin}{request.app.url_path_for('join_group_page', lang=lang, token=token)}"
+    return await _settings_page(request, viewer, group_id, catalog, link=link)
+
+
+@router.post("/invitations/revoke", name="revoke_group_invitation")
+async def revoke_invitation(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep
+) -> Response:
+    form = await read_form(request)
+    async with db.writing() as session:
+        staff = await find_instructor(session, viewer, group_id)
+        await members.revoke_invitation(session, staff, form.get("invitation", ""))
+    return redirect_after(request, "link_revoked", "group_settings", group_id=group_id)
+
+
+@router.post("/deadlines", name="set_group_deadline")
+async def set_deadline(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep, catalog: CatalogDep
+) -> Response:
+    form = await read_form(request)
+    try:
+        async with db.writing() as session:
+            staff = await find_instructor(session, viewer, group_id)
+            await service.set_deadline(session, staff, catalog, form.get("what", ""), form.get("day", ""))
+    except InvalidInput as e:
+        return await _settings_page(request, viewer, group_id, catalog, e)
+    return redirect_after(request, "saved", "group_settings", "#deadlines", group_id=group_id)
+
+
+@router.post("/members/{account_id}", name="change_group_member")
+async def change_member(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    account_id: GroupId,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+) -> Response:
+    """Give a member another role, or remove them."""
+    wanted = (await read_form(request)).get("role", "")
+    if wanted not in (*GroupRole, "remove"):
+        raise InvalidInput(reason="role")
+    try:
+        async with db.writing() as session:
+            staff = await find_instructor(session, viewer, group_id)
+            if wanted == "remove":
+                await members.remove_member(session, staff, account_id)
+            else:
+                await members.set_role(session, staff, account_id, GroupRole(wanted))
+    except (LastInstructor, NotAnInstructorHere) as e:
+        return await _settings_page(request, viewer, group_id, catalog, e)
+    if account_id == viewer.account.id and wanted != GroupRole.instructor:
+        return redirect_after(request, "saved", "groups")
+    return redirect_after(request, "saved", "group_settings", "#staff", group_id=group_id)
+
+
+@router.post("/delete", name="delete_group")
+async def delete(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep, catalog: CatalogDep
+) -> Response:
+    typed = (await read_form(request)).get("name", "")
+    try:
+        async with db.writing() as session:
+            staff = await find_instructor(session, viewer, group_id)
+            if " ".join(typed.split()) != staff.group.name:
+                raise NameMismatch
+            await service.delete_group(session, staff)
+    except NameMismatch as e:
+        return await _settings_page(request, viewer, group_id, catalog, e)
+    return redirect_after(request, "group_deleted", "groups")
+
+
+async def _settings_page(
+    request: Request,
+    viewer: GroupViewer,
+    group_id: str,
+    catalog: CatalogView,
+    failure: LockstepError | None = None,
+    *,
+    link: str = "",
+    fields: Mapping[str, str] | None = None,
+) -> HTMLResponse:
+    lang = request.path_params["lang"]
+    async with DATABASE.get(request.app).session() as session:
+        staff = await find_instructor(session, viewer, group_id)
+        group = staff.group
+        facts: dict[str, Any] = {
+            "invitations": await members.list_invitations(session, group),
+            "deadlines": await service.list_deadlines(session, group),
+            "people": await members.list_staff(session, group),
+        }
+    shown = _fields_of(group) if fields is None else {name: redisplayed_text(text) for name, text in fields.items()}
+    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", group.time_zone))
+    facts |= {"fields": shown, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
+    facts |= {"course": course_title(catalog, group, lang), "roles": list(GroupRole)}
+    facts["outline"] = _outline(catalog, group, lang)
+    facts["lesson_title"] = lambda key: catalog.lesson_title(key, lang)
+    facts["cell_title"] = lambda key, cell: catalog.cell_title(key, cell, lang)
+    return staff_page(request, "groups/settings.html", staff, failure, **facts)
+
+
+def _outline(catalog: CatalogView, group: Group, lang: str) -> object:
+    """The outline of the group's course; None if it is no longer served."""
+    known = {course.slug for course in catalog.courses(lang)}
+    return catalog.outline(group.course, lang) if group.course in known else None
+
+
+def _fields_of(group: Group) -> dict[str, str]:
+    zone = service.group_zone(group)
+    first = group.starts_at.astimezone(zone).date().isoformat() if group.starts_at else ""
+    last = service.day_before(group.ends_at, zone).isoformat() if group.ends_at else ""
+    return {"name": group.name, "first_day": first, "last_day": last, "time_zone": group.time_zone}

@@ -1,0 +1,310 @@
+"""The reports of a group: every number of every table, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.accounts.models import Account
+from app.comments.models import Comment
+from app.db import Database, now, sortable_id
+from app.exercises.models import Submission
+from app.exercises.verdicts import CheckResult, dump_results
+from app.groups.cell_details import describe_errors, describe_wrong_answers
+from app.groups.learners import (
+    LearnerLesson,
+    LessonStanding,
+    export_learners,
+    lesson_state,
+    list_learners,
+    report_learner,
+)
+from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
+from app.groups.report_table import ReportTable, report_window
+from app.groups.reports import REPORTS, ReportScope
+from app.lessons.catalog import Catalog
+from app.progress.models import LessonProgress
+from app.runs.models import RunEvent, RunState
+from tests.factories.accounts import store_account
+from tests.factories.exercises import write_exercise_lesson
+from tests.factories.stored_runs import store_run
+
+LESSON = "course/one"
+NOW = now()
+ERROR = '{{"kind":"error","seq":1,"at_ms":1,"name":"{}","value":"v","frames":[]}}'
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    write_exercise_lesson(tmp_path)
+    catalog = Catalog(tmp_path, quiet=True)
+    catalog.reload()
+    return catalog
+
+
+class Filled:
+    """A group with learners, and somebody outside it who does the same."""
+
+    def __init__(self, db: Database, catalog: Catalog) -> None:
+        self.db, self.catalog = db, catalog
+        self.people: dict[str, Account] = {}
+        self.group = Group(
+            id="a" * 32, name="G", course="course", time_zone="UTC", starts_at=None, ends_at=None, created_at=NOW
+        )
+
+    async def fill(self, *names: str) -> None:
+        async with self.db.writing() as session:
+            session.add(self.group)
+        for name in (*names, "Outsider"):
+            self.people[name] = await store_account(self.db, name=name)
+        async with self.db.writing() as session:
+            for name in names:
+                role = GroupRole.assistant if name == "Assistant" else GroupRole.learner
+                row = {"group_id": self.group.id, "account_id": self.people[name].id, "role": role, "joined_at": NOW}
+                session.add(GroupMember(**row, code_shared_at=NOW - timedelta(days=9) if name == "Ada" else None))
+
+    async def opened(self, name: str, days_ago: float, *, completed: bool = False, lesson: str = LESSON) -> None:
+        at = NOW - timedelta(days=days_ago)
+        row = {"learner_id": self.people[name].learner_id, "lesson": lesson, "started_at": at, "last_seen_at": at}
+        async with self.db.writing() as session:
+            session.add(LessonProgress(**row, completed_at=at if completed else None, anchor=""))
+
+    async def tried(self, name: str, verdict: str, *results: CheckResult, days_ago: float = 1, code: str = "1") -> None:
+        facts: dict[str, Any] = {"learner_id": self.people[name].learner_id, "lesson": LESSON, "cell": "mean"}
+        facts |= {
+            "code": code,
+            "state": RunState.finished,
+            "judgement": True,
+            "created_at": NOW - timedelta(days=days_ago),
+        }
+        run = await store_run(self.db, **facts, outcome="ok")
+        row = {"run_id": run, "idempotency_key": run, "verdict": verdict, "lesson_digest": "d"}
+        async with self.db.writing() as session:
+            session.add(Submission(**row, results=dump_results(results)))
+
+    async def ran(
+        self, name: str, outcome: str, *, cell: str = "make-data", error: str = "", days_ago: float = 1
+    ) -> None:
+        facts: dict[str, Any] = {"learner_id": self.people[name].learner_id, "lesson": LESSON, "cell": cell}
+        facts |= {"code": f"of {name}", "state": RunState.finished, "created_at": NOW - timedelta(days=days_ago)}
+        run = await store_run(self.db, **facts, outcome=outcome)
+        if error:
+            async with self.db.writing() as session:
+                session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR.format(error)))
+
+    async def asked(self, name: str, text: str, **facts: object) -> None:
+        key = sortable_id()
+        row: dict[str, Any] = {
+            "id": key,
+            "lesson": LESSON,
+            "author_id": self.people[name].id,
+            "idempotency_key": key,
+            "source": text,
+        }
+        row |= {"html": "", "renderer_version": 1, "language": "en", "created_at": NOW, **facts}
+        async with self.db.writing() as session:
+            session.add(Comment(**row))
+
+    @asynccontextmanager
+    async def scope(self, period: str = "all", language: str = "en") -> AsyncIterator[ReportScope]:
+        async with self.db.session() as session:
+            yield ReportScope(session, self.group, report_window(self.group, period, NOW), self.catalog, language, NOW)
+
+    async def report(self, name: str, period: str = "all") -> list[list[str]]:
+        async with self.scope(period) as scope:
+            return texts(await REPORTS[name](scope))
+
+
+def texts(table: ReportTable) -> list[list[str]]:
+    return [list(row) for row in list(table.csv_rows())[1:]]
+
+
+@pytest.fixture
+async def filled(database: Database, catalog: Catalog) -> Filled:
+    made = Filled(database, catalog)
+    await made.fill("Ada", "Bob", "Cyd", "Assistant")
+    return made
+
+
+async def test_lessons_count_who_opened_completed_and_stopped(filled: Filled) -> None:
+    await filled.opened("Ada", 20, completed=True)
+    await filled.opened("Bob", 8)
+    await filled.opened("Cyd", 2)
+    for name in ("Assistant", "Outsider"):
+        await filled.opened(name, 8)
+    await filled.opened("Bob", 9, lesson="other/one")
+
+    assert await filled.report("lessons") == [["The lesson", "3", "0", "1", "1"]]
+    assert await filled.report("lessons", "7") == [["The lesson", "1", "0", "0", "0"]]
+    filled.group.ends_at = NOW - timedelta(days=15)
+    assert await filled.report("lessons") == [["The lesson", "1", "0", "1", "0"]]
+    filled.group.ends_at = NOW - timedelta(days=21)
+    assert await filled.report("lessons") == [["The lesson", "0", "0", "0", "0"]]
+
+
+async def test_exercises_count_tries_and_who_is_stuck(filled: Filled) -> None:
+    await filled.tried("Ada", "passed")
+    await filled.tried("Bob", "failed", days_ago=2)
+    await filled.tried("Bob", "passed")
+    for _ in range(3):
+        await filled.tried("Cyd", "failed")
+        await filled.tried("Outsider", "failed")
+    await filled.tried("Cyd", "lost")
+
+    (row,) = await filled.report("exercises")
+    assert row[1:] == ["3", "2", "1", "2", "1"]
+    assert row[0].startswith("Your turn")
+
+
+async def test_errors_and_limits_are_counted_by_cell_and_learner(filled: Filled) -> None:
+    await filled.ran("Ada", "error", error="ValueError")
+    await filled.ran("Ada", "error", error="ValueError")
+    await filled.ran("Bob", "error", error="KeyError")
+    await filled.ran("Bob", "error", cell="mine-1")
+    await filled.ran("Bob", "timeout")
+    await filled.ran("Outsider", "memory")
+    await filled.ran("Cyd", "interrupted")
+
+    assert [row[1:] for row in await filled.report("errors")] == [["2", "3"]]
+    (limit,) = await filled.report("limits")
+    assert limit[1:] == ["Stopped: it ran longer than allowed", "1", "1"]
+    async with filled.scope() as scope:
+        details = await describe_errors(scope, LESSON, "make-data")
+    assert texts(details.table) == [["ValueError", "1", "2"], ["KeyError", "1", "1"]]
+    ((kind, (sample,)),) = details.samples
+    assert (kind, sample.name, sample.code, sample.message) == ("ValueError", "Ada", "of Ada", "v")
+
+
+async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Filled) -> None:
+    wrong = CheckResult("takes_one", 5, "failed", "It got 3.")
+    await filled.tried("Ada", "failed", CheckResult("is_the_mean", 5, "passed"), wrong, code="theirs")
+    await filled.tried("Bob", "failed", CheckResult("is_the_mean", 5, "error", "secret"), wrong)
+
+    async with filled.scope() as scope:
+        details = await describe_wrong_answers(scope, LESSON, "mean")
+    rows = texts(details.table)
+    assert [row[1:] for row in rows] == [["2", "2"], ["1", "1"]]
+    assert rows[0][0].endswith(": another result")
+    ((_, (sample,)),) = details.samples
+    assert (sample.name, sample.message, sample.code) == ("Ada", "It got 3.", "theirs")
+
+
+async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
+    await filled.asked("Ada", "Why twice?\n\n" + "long " * 60, reply_count=1)
+    await filled.asked("Bob", "=What?")
+    await filled.asked("Bob", "Answered", answer_id="x")
+    await filled.asked("Bob", "Hidden", state="hidden")
+    await filled.asked("Outsider", "Not ours")
+
+    found = await filled.report("questions")
+    assert [(row[0][:10], row[1], row[4]) for row in found] == [("=What?", "Bob", "0"), ("Why twice?", "Ada", "1")]
+    assert len(found[1][0]) <= 120
+
+
+async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    await filled.opened("Bob", 1, completed=True)
+    async with filled.db.writing() as session:
+        session.add(GroupDeadline(group_id=filled.group.id, lesson=LESSON, exercise="", due_at=NOW))
+    monkeypatch.setattr("app.groups.learners.PAGE_SIZE", 2)
+
+    async with filled.scope() as scope:
+        first = await list_learners(scope, "", 0, 0)
+        second = await list_learners(scope, "", 1, 0)
+        found = await list_learners(scope, "bO", 0, 0)
+        nobody = await list_learners(scope, "%", 0, 0)
+    assert [row.account.name for row in first.rows] == ["Ada", "Bob"]
+    assert [row.states for row in first.rows] == [{LESSON: LessonStanding.overdue}, {LESSON: LessonStanding.completed}]
+    assert (first.next_learners, second.next_learners, first.next_lessons) == (1, None, None)
+    assert [row.account.name for row in second.rows] == ["Cyd"]
+    assert [row.account.name for row in found.rows] == ["Bob"]
+    assert list(nobody.rows) == []
+
+
+async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.groups.learners._EXPORT_BATCH", 2)
+    await filled.opened("Bob", 1, completed=True)
+    window = report_window(filled.group, "all", NOW)
+
+    rows: list[Sequence[str]] = [
+        row
+        async for row in export_learners(
+            filled.db,
+            filled.group,
+            lambda session: ReportScope(session, filled.group, window, filled.catalog, "en", NOW),
+            ["one"],
+        )
+    ]
+    assert [(row[0], row[2], row[4]) for row in rows] == [
+        ("name", "completed", "one"),
+        ("Ada", "0", ""),
+        ("Bob", "1", "completed"),
+        ("Cyd", "0", ""),
+    ]
+
+
+async def test_a_learner_is_reported_with_deadlines_and_shared_code(filled: Filled) -> None:
+    await filled.opened("Ada", 5, completed=True)
+    await filled.tried("Ada", "failed", days_ago=3)
+    await filled.tried("Ada", "passed", days_ago=2)
+    await filled.ran("Ada", "error", error="ValueError")
+    await filled.ran("Ada", "error", error="OldError", days_ago=10)
+    async with filled.db.writing() as session:
+        for exercise, days in (("", 4), ("mean", 3)):
+            due = NOW - timedelta(days=days)
+            session.add(GroupDeadline(group_id=filled.group.id, lesson=LESSON, exercise=exercise, due_at=due))
+
+    ada = filled.people["Ada"]
+    async with filled.scope() as scope:
+        member = await scope.session.get_one(GroupMember, (filled.group.id, ada.id))
+        report = await report_learner(scope, ada, member)
+    assert [(row.tries, row.passed_at is not None) for row in report.exercises] == [(2, True)]
+    assert [row.state for row in report.deadlines] == [LessonStanding.completed, LessonStanding.late]
+    assert [(run.what, run.sample is not None) for run in report.failed_runs] == [
+        ("ValueError", True),
+        ("OldError", False),
+    ]
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+async def test_a_group_without_learners_has_a_sentence_for_every_report(
+    database: Database, catalog: Catalog, name: str
+) -> None:
+    empty = Filled(database, catalog)
+    await empty.fill()
+
+    async with empty.scope() as scope:
+        table = await REPORTS[name](scope)
+    assert table.empty.endswith(".")
+    assert all(cell == "0" for row in texts(table) for cell in row[1:])
+
+
+@pytest.mark.parametrize(
+    ("done", "due", "state"),
+    [
+        (None, None, LessonStanding.opened),
+        (None, 1, LessonStanding.overdue),
+        (None, -1, LessonStanding.opened),
+        (2, 1, LessonStanding.completed),
+        (1, 1, LessonStanding.late),
+    ],
+)
+def test_a_lesson_is_late_from_the_moment_it_is_due(done: int | None, due: int | None, state: LessonStanding) -> None:
+    def ago(days: int | None) -> datetime | None:
+        return None if days is None else NOW - timedelta(days=days)
+
+    row = LearnerLesson(LESSON, NOW, None, ago(done), NOW)
+
+    assert lesson_state(row, ago(due), NOW) is state
+
+
+def test_a_period_never_reaches_beyond_the_days_of_the_group() -> None:
+    group = Group(starts_at=NOW - timedelta(days=10), ends_at=NOW - timedelta(days=1))
+
+    assert report_window(group, "30", NOW).since == group.starts_at
+    assert report_window(group, "7", NOW).since == NOW - timedelta(days=7)
+    assert report_window(group, "nonsense", NOW).until == group.ends_at

@@ -1,0 +1,464 @@
+"""Groups over HTTP: joining by a link, who sees and changes what, and what learners decide themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import delete, select, update
+
+from app.accounts.models import Account, Role
+from app.accounts.personal_data import erase_account
+from app.accounts.tokens import token_hash
+from app.db import Database, now
+from app.groups import members
+from app.groups.models import Group, GroupInvitation, GroupMember, GroupRole
+from app.groups.personal_data import export_groups
+from app.runs.models import RunEvent, RunState
+from app.web.dependencies import DATABASE, SETTINGS
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client
+from tests.factories.course import LESSON
+from tests.factories.mailbox import Mailbox
+from tests.factories.stored_runs import store_run
+
+LINK = re.compile(r'value="http://test(/en/groups/join/([A-Za-z0-9_-]{43}))"')
+ERROR = '{"kind":"error","seq":1,"at_ms":1,"name":"ValueError","value":"secret <b>value</b>","frames":[]}'
+
+
+class Classroom:
+    """A group with an instructor, and people who have or have not joined it."""
+
+    def __init__(self, app: FastAPI, running: AsyncExitStack) -> None:
+        self.app = app
+        self.db: Database = DATABASE.get(app)
+        self._running = running
+
+    async def browser(self, account: Account | str = Role.learner) -> httpx.AsyncClient:
+        return await self._running.enter_async_context(await signed_in_browser(self.app, account))
+
+    async def person(self, name: str, role: Role = Role.learner) -> tuple[Account, httpx.AsyncClient]:
+        account = await store_account(self.db, role, name=name)
+        return account, await self.browser(account)
+
+    async def create(self, instructor: httpx.AsyncClient, **fields: str) -> str:
+        """Create a group; its path."""
+        made = await instructor.post("/en/groups", data={"name": "Autumn", "course": "small"} | fields)
+        assert made.status_code == 303, made.text
+        return made.headers["location"].removesuffix("/settings")
+
+    async def link(self, instructor: httpx.AsyncClient, group: str) -> str:
+        """Make an invitation; the path of its link."""
+        made = await instructor.post(f"{group}/settings/invitations", data={"days": "7"})
+        found = LINK.search(made.text)
+        assert found is not None, made.text
+        return found[1]
+
+    async def joined(self, link: str, name: str, **choices: str) -> tuple[Account, httpx.AsyncClient]:
+        account, browser = await self.person(name)
+        assert (await browser.post(link, data=choices)).status_code == 303
+        return account, browser
+
+    async def failed_run(self, account: Account, code: str, **facts: Any) -> None:
+        facts = {"state": RunState.finished, "outcome": "error", "learner_id": account.learner_id, "code": code} | facts
+        run = await store_run(self.db, lesson=LESSON, cell="hello", **facts)
+        async with self.db.writing() as session:
+            session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
+
+    def configure(self, **values: Any) -> None:
+        """Give the running application other settings."""
+        SETTINGS.set(self.app, SETTINGS.get(self.app).model_copy(update=values))
+
+    async def change(self, statement: Any) -> None:
+        async with self.db.writing() as session:
+            await session.execute(statement)
+
+    async def member_rows(self) -> list[GroupMember]:
+        async with self.db.session() as session:
+            return list(await session.scalars(select(GroupMember)))
+
+
+@pytest.fixture
+async def room(app: FastAPI) -> AsyncIterator[Classroom]:
+    async with AsyncExitStack() as running:
+        yield Classroom(app, running)
+
+
+def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
+    """Every address that only the staff of a group may use."""
+    reports = ("lessons", "exercises", "errors", "limits", "questions")
+    reading = [f"{group}/reports/{name}{end}" for name in reports for end in ("", ".csv")]
+    cell = f"?lesson={LESSON}&cell=hello"
+    reading += [f"{group}/learners", f"{group}/learners.csv", f"{group}/learners/{learner}", f"{group}/settings"]
+    reading += [f"{group}/cells/{what}{end}{cell}" for what in ("errors", "wrong-answers") for end in ("", ".csv")]
+    writing = [f"{group}/learners/{learner}/note", f"{group}/learners/{learner}/reminder", f"{group}/settings"]
+    writing += [f"{group}/settings/{what}" for what in ("invitations", "invitations/revoke", "deadlines", "delete")]
+    writing.append(f"{group}/settings/members/{learner}")
+    return [("GET", path) for path in reading] + [("POST", path) for path in writing]
+
+
+FORM = {"name": "Autumn", "note": "x", "day": "", "what": LESSON, "role": "learner", "time_zone": "UTC"}
+
+
+async def test_learners_join_by_a_link_and_see_what_instructors_see(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, learner = await room.person("Ada")
+
+    invitation = await learner.get(link)
+    assert (invitation.status_code, "Autumn" in invitation.text, "Grace" in invitation.text) == (200, True, True)
+    assert [row.role for row in await room.member_rows()] == [GroupRole.instructor]
+    assert (await learner.post(link)).headers["location"] == group
+
+    own = await learner.get(group, follow_redirects=True)
+    assert own.url.path == f"{group}/me"
+    theirs = await teacher.get(f"{group}/learners/{ada.id}")
+    assert "not shown" in own.text
+    assert "not shown" in theirs.text
+    assert ada.email not in theirs.text
+    assert "Ada" in (await teacher.get(f"{group}/learners")).text
+
+
+async def test_everyone_else_finds_nothing_of_a_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    bob, other_learner = await room.joined(await room.link(teacher, group), "Bob")
+    _, other_teacher = await room.person("Alan", Role.instructor)
+    own_group = await room.create(other_teacher, name="Mine")
+    stranger = await room.browser()
+
+    for who in (learner, other_learner, other_teacher, stranger):
+        for method, path in paths_of_staff(group, ada.id):
+            answer = await who.request(method, path, data=FORM if method == "POST" else None)
+            assert answer.status_code == 404, (path, answer.status_code)
+    for method, path in paths_of_staff(own_group, ada.id):  # a learner of another group, named in one's own
+        if ada.id in path:
+            answer = await other_teacher.request(method, path, data=FORM if method == "POST" else None)
+            assert answer.status_code == 404, path
+    for who in (other_teacher, stranger):
+        assert (await who.get(f"{group}/me")).status_code == 404
+        assert (await who.post(f"{group}/leave")).status_code == 404
+    async with browser_client(room.app) as nobody:
+        for method, path in paths_of_staff(group, ada.id):
+            assert (await nobody.request(method, path)).status_code == 401
+    assert {row.account_id for row in await room.member_rows()} >= {ada.id, bob.id}
+
+
+async def test_a_request_from_another_site_changes_nothing(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    _, learner = await room.person("Ada")
+    foreign = {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}
+
+    assert (await learner.post(link, headers=foreign)).status_code == 403
+    assert (await teacher.post(f"{group}/settings/delete", data=FORM, headers=foreign)).status_code == 403
+    assert len(await room.member_rows()) == 1
+
+
+async def test_an_invitation_that_expired_or_was_revoked_lets_nobody_in(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    expired, revoked, ended = [await room.link(teacher, group) for _ in range(3)]
+    hashed = token_hash(expired.rpartition("/")[2])
+    await room.change(
+        update(GroupInvitation).where(GroupInvitation.token_hash == hashed).values(expires_at=now() - timedelta(1))
+    )
+    form = {"invitation": token_hash(revoked.rpartition("/")[2])}
+    assert (await teacher.post(f"{group}/settings/invitations/revoke", data=form)).status_code == 303
+    _, learner = await room.person("Ada")
+
+    for link in (expired, revoked, "/en/groups/join/" + "a" * 43, "/en/groups/join/short"):
+        assert (await learner.get(link)).status_code == 404
+        assert (await learner.post(link)).status_code == 404
+    await room.change(update(Group).values(ends_at=now() - timedelta(seconds=1)))
+    assert (await learner.post(ended)).status_code == 404
+    assert len(await room.member_rows()) == 1
+
+
+async def test_an_instructor_cannot_revoke_the_link_of_another_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    link = await room.link(teacher, await room.create(teacher))
+    _, other = await room.person("Alan", Role.instructor)
+    theirs = await room.create(other)
+
+    form = {"invitation": token_hash(link.rpartition("/")[2])}
+    await other.post(f"{theirs}/settings/invitations/revoke", data=form)
+
+    assert (await (await room.browser()).get(link)).status_code == 200
+
+
+async def test_joining_twice_keeps_the_role_and_what_was_agreed(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, learner = await room.joined(link, "Ada", code="yes")
+    before = next(row.code_shared_at for row in await room.member_rows() if row.account_id == ada.id)
+
+    assert (await learner.post(link)).status_code == 303
+    assert (await teacher.post(link)).status_code == 303
+
+    rows = {row.role: row for row in await room.member_rows()}
+    assert len(rows) == 2
+    assert rows["learner"].code_shared_at == before
+
+
+async def test_two_joins_at_once_make_one_member(room: Classroom) -> None:
+    ada = await store_account(room.db)
+    _, teacher = await room.person("Grace", Role.instructor)
+    token = (await room.link(teacher, await room.create(teacher))).rpartition("/")[2]
+    for _ in range(2):  # each in a transaction of its own, as two requests
+        async with room.db.writing() as session:
+            await members.join(session, ada, token, shares_code=True, reminders=False)
+
+    assert len(await room.member_rows()) == 2
+
+
+async def test_code_and_messages_are_shown_only_while_a_learner_agrees(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, learner = await room.joined(link, "Ada")
+    cell = f"{group}/cells/errors?lesson={LESSON}&cell=hello"
+    pages = (cell, f"{group}/learners/{ada.id}")
+    await room.failed_run(ada, "before = 'agreed'")
+
+    hidden = [(await teacher.get(page)).text for page in pages]
+    await learner.post(f"{group}/me", data={"code": "yes"})
+    await room.failed_run(ada, "after = '<script>'")
+    shown = [(await teacher.get(page)).text for page in pages]
+    await learner.post(f"{group}/me", data={})
+    revoked = [(await teacher.get(page)).text for page in pages]
+    own = (await learner.get(f"{group}/me")).text
+
+    for text in (*hidden, *revoked, own):
+        assert "ValueError" in text
+        assert not re.search("agreed|after =|secret", text)
+    for text in shown:
+        assert "after = &#39;&lt;script&gt;&#39;" in text
+        assert "secret &lt;b&gt;value" in text
+        assert "agreed&#39;" not in text
+    csv = (await teacher.get(f"{group}/reports/errors.csv")).text
+    assert "hello" in csv.lower()
+    assert "after" not in csv
+    details = await teacher.get(cell.replace("/errors?", "/errors.csv?"))
+    assert details.text.splitlines()[1] == '"ValueError","1","2"'
+    assert (await teacher.get(cell.replace("hello", "none"))).status_code == 404
+    assert (await teacher.get(cell.replace(LESSON, "other/first"))).status_code == 404
+
+
+async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada", code="yes")
+    await room.failed_run(ada, "before", created_at=now() - timedelta(days=3))
+    await room.failed_run(ada, "after", created_at=now())
+    await room.change(update(Group).values(starts_at=now() - timedelta(days=2), ends_at=now() - timedelta(days=1)))
+
+    assert "No run ended with an error" in (await teacher.get(f"{group}/reports/errors?period=all")).text
+    assert "No run ended with an error" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+
+
+async def test_an_assistant_sees_learners_and_changes_nothing_of_the_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, _ = await room.joined(link, "Ada")
+    bob, assistant = await room.joined(link, "Bob")
+    assert (await teacher.post(f"{group}/settings/members/{bob.id}", data={"role": "assistant"})).status_code == 303
+
+    assert (await assistant.get(f"{group}/learners/{ada.id}")).status_code == 200
+    saved = await assistant.post(f"{group}/learners/{ada.id}/note", data={"note": "Asked about <b>shards</b>"})
+    assert saved.status_code == 303
+    assert "Asked about &lt;b&gt;shards" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+    for method, path in paths_of_staff(group, ada.id):
+        if "/settings" in path:
+            answer = await assistant.request(method, path, data=FORM if method == "POST" else None)
+            assert answer.status_code == 403, path
+    refused = await teacher.post(f"{group}/settings/members/{bob.id}", data={"role": "instructor"})
+    assert refused.status_code == 422
+    assert "instructor on this site" in refused.text
+
+
+async def test_who_was_removed_or_demoted_sees_nothing_any_more(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    alan, other = await room.person("Alan", Role.instructor)
+    await other.post(link)
+    ada, learner = await room.joined(link, "Ada")
+    await teacher.post(f"{group}/settings/members/{alan.id}", data={"role": "instructor"})
+    assert (await other.get(f"{group}/settings")).status_code == 200
+
+    await room.change(update(Account).where(Account.id == alan.id).values(role=Role.learner))
+    assert (await other.get(f"{group}/learners")).status_code == 404
+    await room.change(update(Account).where(Account.id == alan.id).values(role=Role.instructor))
+    await teacher.post(f"{group}/settings/members/{alan.id}", data={"role": "remove"})
+    assert (await other.get(f"{group}/learners")).status_code == 404
+    await learner.post(f"{group}/leave")
+    assert (await teacher.get(f"{group}/learners/{ada.id}")).status_code == 404
+    assert (await learner.get(f"{group}/me")).status_code == 404
+
+
+async def test_a_group_keeps_its_last_instructor(room: Classroom) -> None:
+    grace, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+
+    for form in ({"role": "learner"}, {"role": "remove"}):
+        assert (await teacher.post(f"{group}/settings/members/{grace.id}", data=form)).status_code == 409
+    assert (await teacher.post(f"{group}/leave")).status_code == 409
+
+
+async def test_an_admin_is_an_instructor_of_every_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    _, admin = await room.person("Root", Role.admin)
+
+    assert "Autumn" in (await admin.get("/en/groups")).text
+    assert (await admin.get(f"{group}/settings")).status_code == 200
+
+
+async def test_staff_of_a_group_needs_the_second_factor_of_the_site(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    bob, assistant = await room.joined(await room.link(teacher, group), "Bob")
+    await teacher.post(f"{group}/settings/members/{bob.id}", data={"role": "assistant"})
+    room.configure(staff_second_factor=True)
+
+    for who in (teacher, assistant):
+        assert "Set one up" in (await who.get(f"{group}/learners", headers={"accept": "application/json"})).text
+    assert (await (await room.browser(Role.learner)).get("/en/groups")).status_code == 200
+
+
+async def test_a_deleted_account_leaves_nothing_in_its_groups(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    await teacher.post(f"{group}/learners/{ada.id}/note", data={"note": "A note"})
+    async with room.db.session() as session:
+        (row,) = [row async for row in export_groups(session, ada)]
+    assert (row["group"], row["note"], row["role"]) == ("Autumn", "A note", "learner")
+
+    async with room.db.writing() as session:
+        await erase_account(session, ada, [])
+
+    assert [row.account_id for row in await room.member_rows() if row.account_id == ada.id] == []
+    assert (await teacher.get(f"{group}/learners/{ada.id}")).status_code == 404
+
+
+async def test_a_reminder_is_sent_once_in_three_days_and_can_be_refused(
+    room: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mailbox = Mailbox(monkeypatch)
+    room.configure(smtp_url="smtp://localhost")
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada", reminders="yes")
+    url = f"{group}/learners/{ada.id}/reminder"
+
+    assert (await teacher.post(url, data={"message": "Come back"})).status_code == 409  # no address of this site
+    room.configure(public_url="http://test")
+    sent = await teacher.post(url, data={"message": "Come <b>back</b>"})
+    again = await teacher.post(url, data={"message": "And again"})
+
+    assert (sent.status_code, again.status_code) == (303, 429)
+    assert "And again" in again.text
+    async with asyncio.timeout(60):
+        while not mailbox.mails:  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+    (email,) = mailbox.mails
+    assert (email.recipient, email.account_id) == (ada.email, ada.id)
+    assert "Come &lt;b&gt;back" in email.html
+    stop = email.unsubscribe_url.removeprefix("http://test")
+    assert ada.email not in stop
+    async with browser_client(room.app) as program:
+        damaged = stop[:-4] + ("AAAA" if stop[-4:] != "AAAA" else "BBBB")
+        assert (await program.post(damaged)).status_code == 404
+        one_click = {"sec-fetch-site": "cross-site", "origin": "https://mail.example"}
+        assert (await program.get(stop)).status_code == 200
+        assert (await program.post(stop, headers=one_click)).status_code == 200
+    await room.change(update(GroupMember).values(reminded_at=None))
+    assert (await teacher.post(url, data={})).status_code == 409
+    assert "can be sent" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+
+
+async def test_only_instructors_of_the_site_create_groups_and_mistakes_are_named(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    learner = await room.browser()
+
+    assert (await learner.post("/en/groups", data={"name": "Mine", "course": "small"})).status_code == 403
+    for fields, reason in (
+        ({"name": " "}, "Write something"),
+        ({"name": "x" * 101}, "101 characters"),
+        ({"course": "none"}, "choose a course"),
+        ({"first_day": "2026-31-12"}, "2027-03-31"),
+        ({"first_day": "2026-12-02", "last_day": "2026-12-01"}, "before the first"),
+    ):
+        refused = await teacher.post("/en/groups", data={"name": "Kept", "course": "small"} | fields)
+        assert refused.status_code == 422, fields
+        assert reason in refused.text
+    assert 'value="2026-12-02"' in refused.text
+    assert await room.member_rows() == []
+
+
+async def test_deadlines_are_set_for_lessons_of_the_course_and_shown_to_learners(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, time_zone="Asia/Seoul")
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    url = f"{group}/settings/deadlines"
+
+    for what, day in (("other/first", "2026-01-01"), (f"{LESSON}#none", "2026-01-01"), (LESSON, "soon")):
+        assert (await teacher.post(url, data={"what": what, "day": day})).status_code == 422
+    assert (await teacher.post(url, data={"what": LESSON, "day": "2026-01-01"})).status_code == 303
+    assert (await teacher.post(url, data={"what": LESSON, "day": "2026-01-02"})).status_code == 303
+    for text in ((await learner.get(f"{group}/me")).text, (await teacher.get(f"{group}/learners/{ada.id}")).text):
+        assert "Jan 2, 2026" in text
+        assert "overdue" in text
+    assert "is-overdue" in (await teacher.get(f"{group}/learners")).text
+    await teacher.post(url, data={"what": LESSON, "day": ""})
+    assert "overdue" not in (await learner.get(f"{group}/me")).text
+
+
+async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, name="<img src=x>")
+    await room.joined(await room.link(teacher, group), "=HYPERLINK(1)")
+
+    csv = await teacher.get(f"{group}/learners.csv")
+    assert csv.text.splitlines()[1].startswith("\"'=HYPERLINK")
+    assert csv.headers["content-type"].startswith("text/csv")
+    assert "no-store" in csv.headers["cache-control"]
+    page = await teacher.get(f"{group}/learners")
+    assert "<img" not in page.text
+    assert "no-store" in page.headers["cache-control"]
+
+
+async def test_a_group_is_deleted_by_its_name(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    await room.joined(await room.link(teacher, group), "Ada")
+
+    assert (await teacher.post(f"{group}/settings/delete", data={"name": "autumn"})).status_code == 422
+    assert (await teacher.post(f"{group}/settings/delete", data={"name": "Autumn"})).status_code == 303
+    assert await room.member_rows() == []
+    assert (await teacher.get(f"{group}/settings")).status_code == 404
+
+
+async def test_a_course_that_is_gone_does_not_break_the_settings(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    await room.change(update(Group).values(course="gone"))
+
+    assert (await teacher.get(f"{group}/settings")).status_code == 200
+    assert (await teacher.get(f"{group}/learners")).status_code == 404
+    await room.change(delete(Group))
+    assert (await teacher.get(group)).status_code == 404
