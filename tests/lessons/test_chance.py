@@ -334,6 +334,30 @@ def whole_gradient(combine: Callable[[Any, Any], Any]) -> Answers:
     return {"whole_gradient": whole}
 
 
+def moments_of_all(variance: Callable[[Any, Any], Any], mean: Callable[[Any], Any] | None = None) -> Answers:
+    """``variance`` gets the shares and the mean of all, ``mean`` the shares."""
+
+    def statistics(values: Any, cuts: Any) -> Any:
+        shares = [share for share in np.split(values, cuts[1:-1]) if len(share)]
+        of_all = values.mean(axis=0) if mean is None else mean(shares)
+        return [of_all] * 4 + [variance(shares, of_all)] * 4
+
+    return {"statistics": statistics, "statistics alone": lambda values, cuts: [values[0]] * 8}
+
+
+def drop(seed: Callable[[int, int, int], list[int]], kept: Callable[[float], float] = lambda rate: 1 - rate) -> Answers:
+    """``seed`` gets the step, the number of the share's first example, and that of an example."""
+
+    def dropped(share: Any, first: int, step: int, rate: float) -> Any:
+        numbers = [
+            np.random.default_rng(seed(step, first, first + row)).uniform(size=share.shape[1])
+            for row in range(len(share))
+        ]
+        return np.where(np.array(numbers) >= rate, share / kept(rate), 0).astype("float32")
+
+    return {"drop": dropped}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -530,6 +554,34 @@ def cases() -> Iterator[Any]:
         by_workers=whole_gradient(lambda means, counts: counts[counts > 0] @ means / len(counts)),
         summed=whole_gradient(lambda means, counts: counts[counts > 0] @ means),
         sum_of_means=whole_gradient(lambda means, counts: means.sum(axis=0)),
+    )
+    yield from case(
+        "replica-state",
+        "moments-of-all",
+        moments_of_all(lambda shares, mean: ((np.concatenate(shares).astype("float64") - mean) ** 2).mean(axis=0)),
+        mean_of_variances=moments_of_all(lambda shares, mean: np.mean([share.var(axis=0) for share in shares], axis=0)),
+        own_means=moments_of_all(
+            lambda shares, mean: sum(len(share) * share.var(axis=0) for share in shares) / sum(map(len, shares))
+        ),
+        mean_of_means=moments_of_all(
+            lambda shares, mean: np.concatenate(shares).var(axis=0),
+            lambda shares: np.mean([share.mean(axis=0) for share in shares], axis=0),
+        ),
+        digits_lost=moments_of_all(
+            lambda shares, mean: (np.concatenate(shares).astype("float32") ** 2).mean(axis=0) - mean.astype("f4") ** 2
+        ),
+    )
+    yield from case(
+        "replica-state",
+        "mask-for-each-example",
+        drop(lambda step, first, number: [step, number]),
+        same_on_replicas=drop(lambda step, first, number: [step, number - first]),
+        by_replica=drop(lambda step, first, number: [step, first, number - first]),
+        one_mask=drop(lambda step, first, number: [step]),
+        no_step=drop(lambda step, first, number: [number]),
+        added=drop(lambda step, first, number: [step + number]),
+        not_scaled=drop(lambda step, first, number: [step, number], lambda rate: 1.0),
+        rate_turned=drop(lambda step, first, number: [step, number], lambda rate: rate),
     )
     yield from case(
         "mirrored-strategy",
