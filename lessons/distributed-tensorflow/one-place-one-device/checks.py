@@ -107,7 +107,7 @@ def same_weights(work: Work) -> None:
                 "The steps are too short by the number of replicas: the loss is divided twice.": linear_epoch(
                     *examples, factor=1 / 4
                 ),
-                "The losses are added up, but not divided by the global batch.": linear_epoch(
+                "The losses are added up, but not divided by the global batch size.": linear_epoch(
                     *examples, factor=examples[2]
                 ),
             },
