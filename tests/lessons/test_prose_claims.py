@@ -36,6 +36,7 @@ CATALOG = shipped_catalog()
         ("multi-worker", "fit-arrays"),
         ("custom-training-loop", "inside"),
         ("custom-training-loop", "reads"),
+        ("gradient-by-hand", "tf32"),
     ],
 )
 def test_a_claim_that_was_wrong_is_compared_with_what_a_cell_prints(lesson: str, cell: str) -> None:
