@@ -27,6 +27,7 @@ from app.accounts.page_pieces import PagePiece
 from app.accounts.personal_data import Eraser, Exporter
 from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
+from app.lessons.renaming import Renamer
 from app.notifications.views import Describers
 from app.runs.judgements import RunHook
 from app.runs.lesson_lookup import LessonSource
@@ -79,6 +80,8 @@ class Feature:
     run_hooks: Callable[[FastAPI], Sequence[RunHook]] = lambda _app: ()
     """Called when events of runs are stored."""
 
+    renamers: Sequence[Renamer] = ()
+    """Move learners' work when a lesson, a cell or a question has a new name."""
     lesson_sources: Mapping[str, LessonSource] = field(default_factory=dict)
     """Lessons that are not in the catalog, by the first part of their keys: a word that no course can be called."""
 

@@ -36,6 +36,7 @@ from app.health.feature import FEATURE as HEALTH
 from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG, DRAFT_POLICY
 from app.lessons.feature import FEATURE as LESSONS
+from app.lessons.renaming import RENAMERS
 from app.mail.feature import FEATURE as MAIL
 from app.monitoring.feature import FEATURE as MONITORING
 from app.notifications.feature import FEATURE as NOTIFICATIONS
@@ -148,6 +149,7 @@ def _collect(app: FastAPI) -> None:
     CLEANUP_TASKS.set(app, [task for feature in FEATURES for task in feature.cleanup_tasks(app)])
     pieces = [piece for feature in FEATURES for piece in feature.page_pieces(app)]
     PIECE_COMPOSER.set(app, PieceComposer(pieces, part_cache_bytes(SETTINGS.get(app))))
+    RENAMERS.set(app, [renamer for feature in FEATURES for renamer in feature.renamers])
     RUN_HOOKS.set(app, [hook for feature in FEATURES for hook in feature.run_hooks(app)])
     LESSON_SOURCES.set(app, {name: find for feature in FEATURES for name, find in feature.lesson_sources.items()})
     DESCRIBERS.set(app, {kind: say for feature in FEATURES for kind, say in feature.describers(app).items()})

@@ -8,6 +8,7 @@ from app.comments.moderation_routes import router as moderation_router
 from app.comments.moderation_routes import unlocalized_router
 from app.comments.notification_content import CommentDescriber
 from app.comments.personal_data import erase_comments, export_comments
+from app.comments.renaming import rename_comments
 from app.comments.rendering import rerender_outdated
 from app.comments.routes import router
 from app.comments.search_routes import router as search_router
@@ -29,6 +30,7 @@ FEATURE = Feature(
     setup=_setup,
     cleanup_tasks=lambda _app: (rerender_outdated,),
     exporters={"comments": export_comments},
+    renamers=(rename_comments,),
     erasers=(erase_comments,),
     describers=lambda app: dict.fromkeys(
         (NotificationKind.reply, NotificationKind.mention, NotificationKind.answered),

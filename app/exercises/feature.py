@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.exercises.answer_routes import router as answer_router
 from app.exercises.personal_data import RETENTION_RULES, erase_exercises, export_exercises, move_answers
+from app.exercises.renaming import rename_answers
 from app.exercises.routes import router
 from app.exercises.run_hook import ExerciseRunHook
 from app.feature import Feature
@@ -15,6 +16,7 @@ FEATURE = Feature(
     routers=(router, answer_router),
     run_hooks=lambda app: (ExerciseRunHook(CATALOG.get(app), PROGRESS.get(app)),),
     exporters={"exercises": export_exercises},
+    renamers=(rename_answers,),
     erasers=(erase_exercises,),
     mergers=lambda _app: (move_answers,),
     retention_rules=RETENTION_RULES,

@@ -39,4 +39,5 @@ def resolve_context(catalog: CatalogView, page: str, cell: str, lang: str) -> Fe
     if (named := _LESSON_PATH.fullmatch(path)) is None:
         return FeedbackContext(path)
     lesson = catalog.find_lesson(f"{named[1]}/{named[2]}", lang)
-    return FeedbackContext(path, lesson, cell if lesson and lesson.cell(cell) else "")
+    named_cell = lesson.cell(cell) if lesson else None
+    return FeedbackContext(path, lesson, named_cell.name if named_cell else "")

@@ -99,7 +99,7 @@ class CatalogView:
         return source.speaking(language)
 
     def lesson(self, course: str, slug: str, language: str) -> Lesson:
-        """The lesson in the requested language, or in English if it has no translation.
+        """The lesson in the requested language, or in English if it has no translation. Former slugs find it, too.
 
         Raises:
             CourseNotFound, LessonNotFound: it does not exist.
@@ -108,13 +108,17 @@ class CatalogView:
         snapshot = self.snapshot
         if course not in snapshot.courses:
             raise CourseNotFound(course=course[:80])
-        by_language = snapshot.lessons.get((course, slug))
+        by_language = snapshot.lessons.get((course, self.current_slug(course, slug)))
         if by_language is None:
             raise LessonNotFound(course=course, slug=slug[:80])
         lesson = _in_language(by_language, language)
         if lesson is None:
             raise LessonUnavailable(course=course, slug=slug)
         return lesson
+
+    def current_slug(self, course: str, slug: str) -> str:
+        """What the lesson is called now, if this is one of its former slugs; else ``slug``."""
+        return self.snapshot.former.get(f"{course}/{slug}", slug).rpartition("/")[2]
 
     def find_lesson(self, key: str, language: str) -> Lesson | None:
         """The lesson ``key`` (``course/slug``); None if it does not exist or cannot be read."""

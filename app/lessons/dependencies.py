@@ -9,6 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from app.lessons.catalog import Catalog, CatalogView
+from app.lessons.errors import LessonMoved
 from app.web.dependencies import AppKey
 
 CATALOG = AppKey[Catalog]("catalog")
@@ -17,7 +18,19 @@ DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("draft_policy")
 
 
 async def get_catalog(request: Request) -> CatalogView:
-    """The catalog as the viewer may see it: with drafts and errors for instructors."""
+    """The catalog as the viewer may see it: with drafts and errors for instructors.
+
+    Raises:
+        LessonMoved: the address has a former slug of a lesson.
+    """
+    view = await _view(request)
+    course, slug = request.path_params.get("course"), request.path_params.get("slug")
+    if course and slug and (now := view.current_slug(course, slug)) != slug:
+        raise LessonMoved(course, slug, now)
+    return view
+
+
+async def _view(request: Request) -> CatalogView:
     catalog = CATALOG.get(request.app)
     if catalog.differs_for_instructors and await DRAFT_POLICY.get(request.app)(request):
         request.state.catalog = catalog.with_drafts

@@ -168,7 +168,9 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "A cell that learners can change and run. The body is its code.",
         {
             "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Comments, XP and translations refer "
-            "to the cell by its name, so don't change it later. Without it, the name comes from the code, see below.",
+            "to the cell by its name, so if you change it, write the old one into `was`. Without it, the name comes "
+            "from the code, see below.",
+            "was": "A former name of the cell, or a list of them: the work that learners stored under it follows.",
             "caption": "The title above the cell; derived from the name by default.",
             "tags": "A list of tags, see below.",
             "expect": "A text, or a list of texts, that the output has to contain.",
@@ -367,7 +369,10 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "A question with choices. The body is a task list: `- [x]` marks a right choice, `- [ ]` a wrong one, and the "
         "paragraphs below a choice, indented like its text, are its feedback. If several choices are right, learners "
         "may pick several. Markdown above the list belongs to the question.",
-        {"name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required. Don't change it later."},
+        {
+            "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required.",
+            "was": "A former name of the quiz, or a list of them: the answers that learners gave follow.",
+        },
     ),
     "predict": DirectiveSpec(
         "task",
@@ -377,7 +382,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "`{number}`), a choice (the body ends with a task list, as in a quiz, with one `- [x]`), or an order (the body "
         "ends with a numbered list in the right order, which learners see shuffled).",
         {
-            "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required. Don't change it later.",
+            "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required.",
+            "was": "A former name of the prediction, or a list of them: the answers that learners gave follow.",
             "cell": "The cell whose run gives the answer; it comes later in the lesson. Required.",
             "answer": "The number.",
             "from": "Text that the run prints. For a number, `{number}` takes its place: `'each sees {number}'`. "

@@ -39,6 +39,7 @@ from app.lessons.exercise_cells import (
     task_translation_errors,
 )
 from app.lessons.expectations import Expectation, VacuousExpectation
+from app.lessons.former_names import NamedItem, former_name_errors, parse_former_names
 from app.lessons.front_matter import (
     FrontMatter,
     InvalidValue,
@@ -84,6 +85,7 @@ class SourceCell:
     needs: tuple[str, ...] | None
     seconds: int | None
     xp: int | None
+    was: tuple[str, ...] | None
     option_lines: Mapping[str, int]
     unnamed: bool = False
     """Whether its name comes from its code."""
@@ -159,10 +161,16 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         text = "the lesson has no title; start its text with '# …', or add 'title: …' to the front matter"
         faults.append(lesson_warning(1, text))
     questions, tasks = _parse_tasks(parsed.tokens)
+    questions = [
+        replace(one, was=_parse_option(one.directive, "was", parse_former_names, faults) or ()) for one in questions
+    ]
     cells, wrong = _parse_cells(parsed.tokens, {question.name for question in questions}, english)
     faults += wrong
     found.labels.place_cells({cell.fence_line: cell.name for cell in cells})
     faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])
+    named = [NamedItem(cell.name, cell.was or (), cell.fence_line) for cell in cells]
+    named += [NamedItem(one.name, one.was, one.line) for one in questions]
+    faults += former_name_errors(named)
     if english is None:
         faults += [fault for cell in cells for fault in _code_errors(cell)]
         faults += exercise_errors(cells)
@@ -254,6 +262,7 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
         _parse_option(directive, "needs", parse_needs, faults),
         _parse_option(directive, "seconds", parse_seconds, faults),
         _parse_option(directive, "xp", parse_xp, faults),
+        _parse_option(directive, "was", parse_former_names, faults),
         {key: entry.line for key, entry in directive.options.items()},
     )
     if cell.expect and CellTag.skip_execution in (cell.tags or ()):
@@ -395,6 +404,7 @@ def _inherit_fields(cell: SourceCell, original: SourceCell) -> SourceCell:
         needs=original.needs,
         seconds=original.seconds,
         xp=original.xp,
+        was=original.was,
     )
 
 
@@ -413,7 +423,7 @@ def _translation_errors(cell: SourceCell, original: SourceCell) -> Iterator[Less
                 f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
                 " leave the body empty to use the English code",
             )
-    for key in (*MACHINE_KEYS, *EXERCISE_KEYS, "tags", "expect"):
+    for key in (*MACHINE_KEYS, *EXERCISE_KEYS, "tags", "expect", "was"):
         mine = getattr(cell, key)
         if mine is not None and mine != getattr(original, key):
             yield LessonError(

@@ -44,6 +44,16 @@ class LessonNotFound(NotFound):
     message = N_("There is no lesson “{slug}” in this course.")
 
 
+class LessonMoved(Exception):
+    """The lesson of the course has another slug now. Answered with a redirect, before a route does anything."""
+
+    def __init__(self, course: str, former: str, slug: str) -> None:
+        super().__init__(f"{course}/{former} is {course}/{slug} now")
+        self.course = course
+        self.former = former
+        self.slug = slug
+
+
 class AssetNotFound(NotFound):
     """The lesson has no such file."""
 

@@ -90,11 +90,14 @@ class FrontMatter:
     """A list of the versions of Keras a learner may choose from. Without it there is no choice."""
     requires: tuple[str, ...] | None = None
     """A list of lessons of the same course to read first, by the names of their folders."""
+    was: tuple[str, ...] | None = None
+    """A list of former names of the lesson's folder. Learners' work and old links follow to this lesson."""
     requires_line: int = 1
+    was_line: int = 1
 
     def on_top_of(self, english: FrontMatter) -> FrontMatter:
         """A translation's front matter: its own title and summary, everything else from the English lesson."""
-        return replace(english, title=self.title, summary=self.summary, requires_line=1)
+        return replace(english, title=self.title, summary=self.summary, requires_line=1, was_line=1)
 
 
 def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[FrontMatter, list[LessonError]]:
@@ -119,8 +122,9 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
             faults.append(unknown_word(entry.line, f"unknown key '{key[:40]}'", key, _PARSERS, otherwise))
     if "summary" not in entries and "description" in entries and entries["description"].text:
         values["summary"] = " ".join(entries["description"].text.split())
-    if "requires" in entries:
-        values["requires_line"] = entries["requires"].line
+    for key in ("requires", "was"):
+        if key in entries:
+            values[f"{key}_line"] = entries[key].line
     header = FrontMatter(**values)
     faults += machine_option_errors(header, entries)
     if english is not None:
@@ -265,4 +269,5 @@ _PARSERS: dict[str, Callable[[YamlValue], object]] = {
     "keras": parse_keras_version,
     "kerases": parse_keras_versions,
     "requires": partial(_parse_list, noun="lesson", example="scaling-the-loss"),
+    "was": partial(_parse_list, noun="former name", example="scaling-the-loss"),
 }

@@ -122,6 +122,8 @@ class Cell:
     highlighted: Markup
     """The code as HTML for a ``<code>`` element: spans with Pygments' short classes."""
     exercise: Exercise | None = None
+    was: tuple[str, ...] = ()
+    """Former names."""
 
     @property
     def has_choice(self) -> bool:
@@ -157,6 +159,8 @@ class Quiz:
     """What comes between the question and its choices; often empty."""
     choices: tuple[Choice, ...]
     line: int
+    was: tuple[str, ...] = ()
+    """Former names."""
 
     @property
     def several(self) -> bool:
@@ -187,6 +191,8 @@ class Prediction:
     choices: tuple[Choice, ...]
     """For an order, the steps in the right order; pages show ``shuffled``."""
     line: int
+    was: tuple[str, ...] = ()
+    """Former names."""
 
     @property
     def shuffled(self) -> tuple[tuple[str, Choice], ...]:
@@ -247,6 +253,8 @@ class Lesson:
     source_path: Path
     digest: str
     """Changes whenever the text of the lesson's files changes, including ``checks.py``."""
+    was: tuple[str, ...] = ()
+    """Former slugs."""
     publish_at: datetime | None = None
     """When it becomes visible to learners. Until then its status is ``draft``."""
     number: int = 0
@@ -265,7 +273,8 @@ class Lesson:
         return f"{self.course}/{self.slug}"
 
     def cell(self, name: str) -> Cell | None:
-        return next((cell for cell in self.cells if cell.name == name), None)
+        """The cell with this name, or the one that was called so before."""
+        return next((cell for cell in self.cells if name == cell.name or name in cell.was), None)
 
     @property
     def scheduled(self) -> bool:

@@ -59,6 +59,7 @@ class SourceQuestion:
     source: str
     tolerance: str
     unit: str
+    was: tuple[str, ...] = ()
 
     @property
     def line(self) -> int:
@@ -263,6 +264,7 @@ def _inherit_answer(question: SourceQuestion, original: SourceQuestion) -> Sourc
         source=question.source or original.source,
         tolerance=original.tolerance,
         unit=question.unit or original.unit,
+        was=original.was,
     )
 
 

@@ -81,6 +81,7 @@ def render_lesson(
         source=learner_source(document),
         source_path=path,
         digest=digest,
+        was=header.was or (),
         publish_at=header.publish_at,
     )
 
@@ -112,6 +113,7 @@ def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, ren
         expect=cell.expect or (),
         highlighted=highlight_code(code, "python"),
         exercise=render_exercise(cell, marked, document, files, render) if marked else None,
+        was=cell.was or (),
     )
 
 

@@ -29,7 +29,7 @@ def render_question(question: SourceQuestion, render: RenderTokens) -> Quiz | Pr
         for choice in question.choices
     )
     if question.kind == "quiz":
-        return Quiz(question.name, title, prose, choices, question.line)
+        return Quiz(question.name, title, prose, choices, question.line, question.was)
     return Prediction(
         name=question.name,
         cell=question.cell,
@@ -42,6 +42,7 @@ def render_question(question: SourceQuestion, render: RenderTokens) -> Quiz | Pr
         source=question.source or None,
         choices=choices,
         line=question.line,
+        was=question.was,
     )
 
 

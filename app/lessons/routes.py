@@ -24,11 +24,12 @@ from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from app.lessons.assets import LessonAsset, read_asset, read_cover
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
+from app.lessons.errors import LessonMoved
 from app.lessons.machine_labels import lesson_machine_labels
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.lessons.navigation import format_mistakes
@@ -88,6 +89,15 @@ async def lesson_asset(request: Request, lang: str, course: str, slug: str, name
     lesson = catalog.lesson(course, slug, lang)
     asset = await asyncio.to_thread(read_asset, lesson, name)
     return _file_response(request, asset, draft=lesson.status is LessonStatus.draft)
+
+
+async def redirect_to_moved_lesson(request: Request, error: Exception) -> Response:
+    """Redirect from a former address of a lesson, or of anything below it, to the present one."""
+    assert isinstance(error, LessonMoved)
+    before, after = (f"/courses/{error.course}/{slug}" for slug in (error.former, error.slug))
+    url = request.url.replace(scheme="", netloc="", path=request.url.path.replace(before, after, 1))
+    # Browsers keep a permanent redirect, but ask again: the author may use the slug for another lesson.
+    return RedirectResponse(str(url), status_code=308, headers={"cache-control": "no-cache"})
 
 
 def _lesson_page_response(

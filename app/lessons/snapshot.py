@@ -7,7 +7,7 @@ from the folder and the previous Snapshot, and never changes afterwards.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from app.lessons.exercise_files import (
     files_without_exercise,
     load_exercise_files,
 )
+from app.lessons.former_names import former_lessons
 from app.lessons.front_matter import SLUG_PATTERN
 from app.lessons.included_files import included_file_stamps
 from app.lessons.model import Lesson, LessonStatus
@@ -66,6 +67,8 @@ class Snapshot:
     """Changes with anything that an outline shows."""
     drafts: frozenset[str] = frozenset()
     """The lessons that are drafts, or scheduled for later, as ``course/slug``."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """The present key of each lesson that was renamed, by its former key."""
     next_publication: datetime | None = None
     """When the first of the scheduled lessons becomes visible."""
 
@@ -92,6 +95,7 @@ def without_drafts(snapshot: Snapshot) -> Snapshot:
         lessons=lessons,
         digest=_outline_digest(courses, lessons),
         drafts=frozenset(),
+        former=_former_lessons(courses, lessons, snapshot.drafts),
     )
 
 
@@ -140,6 +144,7 @@ def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
         readings,
         _outline_digest(courses, lessons),
         drafts,
+        _former_lessons(courses, lessons),
         min((at for at in scheduled if at > now), default=None),
     )
 
@@ -349,6 +354,23 @@ def _assemble(
                 for language, lesson in shown.items()
             },
         )
+
+
+def _former_lessons(
+    courses: Mapping[str, CourseSource],
+    lessons: Mapping[LessonKey, Mapping[str, Lesson]],
+    hidden: Collection[str] = (),
+) -> dict[str, str]:
+    """The present key of each former one. A hidden lesson keeps its slug to itself."""
+    found: dict[str, str] = {}
+    for course in courses.values():
+        was: dict[str, tuple[str, ...]] = {
+            key.partition("/")[2]: () for key in hidden if key.startswith(f"{course.slug}/")
+        }
+        for slug in course.lessons:
+            was[slug] = next(iter(lessons[course.slug, slug].values())).was if lessons[course.slug, slug] else ()
+        found |= former_lessons(course.slug, was)
+    return found
 
 
 def _outline_digest(courses: Mapping[str, CourseSource], lessons: Mapping[LessonKey, Mapping[str, Lesson]]) -> str:

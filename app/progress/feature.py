@@ -12,6 +12,7 @@ from app.progress.notification_content import AchievementDescriber
 from app.progress.page_piece import progress_piece
 from app.progress.page_routes import router as page_router
 from app.progress.personal_data import RETENTION_RULES, erase_progress, export_progress
+from app.progress.renaming import rename_progress
 from app.progress.routes import localized_router, router
 from app.progress.service import PROGRESS, ProgressService
 
@@ -29,6 +30,7 @@ FEATURE = Feature(
     setup=setup,
     page_pieces=lambda app: (progress_piece(PROGRESS.get(app)),),
     exporters={"progress": export_progress},
+    renamers=(rename_progress,),
     erasers=(erase_progress,),
     mergers=lambda app: (PROGRESS.get(app).ledger.merge,),
     retention_rules=RETENTION_RULES,

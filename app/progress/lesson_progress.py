@@ -82,13 +82,32 @@ async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: st
         there = rows.get(lesson)
         if there is None:
             coming.learner_id = to_learner
-            continue
-        visit = LessonVisit(lesson, coming.started_at, coming.last_seen_at, coming.end_reached_at, coming.anchor)
-        _apply_visit(there, visit)
-        there.completed_at = _earliest(there.completed_at, coming.completed_at)
-        there.revisited_at = _earliest(there.revisited_at, coming.revisited_at)
-        await session.delete(coming)
+        else:
+            await _merge_row(session, there, coming)
     await session.flush()
+
+
+async def rename_lesson(session: AsyncSession, before: str, after: str) -> None:
+    """Move the rows of a lesson that was renamed. A learner who has opened it under both names gets one row."""
+    moving = (await session.scalars(select(LessonProgress).where(LessonProgress.lesson == before))).all()
+    learners = select(LessonProgress.learner_id).where(LessonProgress.lesson == before)
+    both = select(LessonProgress).where(LessonProgress.lesson == after, LessonProgress.learner_id.in_(learners))
+    there = {row.learner_id: row for row in await session.scalars(both)}
+    for coming in moving:
+        if (row := there.get(coming.learner_id)) is None:
+            coming.lesson = after
+        else:
+            await _merge_row(session, row, coming)
+    await session.flush()
+
+
+async def _merge_row(session: AsyncSession, there: LessonProgress, coming: LessonProgress) -> None:
+    """Merge a row into another one."""
+    visit = LessonVisit(there.lesson, coming.started_at, coming.last_seen_at, coming.end_reached_at, coming.anchor)
+    _apply_visit(there, visit)
+    there.completed_at = _earliest(there.completed_at, coming.completed_at)
+    there.revisited_at = _earliest(there.revisited_at, coming.revisited_at)
+    await session.delete(coming)
 
 
 def _apply_visit(row: LessonProgress, visit: LessonVisit) -> None:

@@ -61,11 +61,11 @@ async def save_code_draft(
 ) -> Response:
     """The draft that is then stored: another browser's, if that has changed since this one saw it."""
     lesson = await lookup.lesson(asked.lesson)
-    if lesson.cell(asked.cell) is None:
+    if (cell := lesson.cell(asked.cell)) is None:
         raise CellNotFound(cell=asked.cell[:100])
     # As if it were a run: that bounds what a browser can make the database write within an hour.
     dispatcher.quotas.admit(QuotaOwner(account.learner_id, has_account=True), asked.code or "")
-    change = DraftChange(lesson.key, asked.cell, asked.code, asked.original_digest, asked.seen_version)
+    change = DraftChange(lesson.key, cell.name, asked.code, asked.original_digest, asked.seen_version)
     async with dispatcher.db.writing() as session:
         stored = _draft_out(await save_draft(session, account, change))
     return _no_store_json(stored)

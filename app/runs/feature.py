@@ -30,6 +30,7 @@ from app.runs.personal_data import (
     move_scratch_cells,
 )
 from app.runs.quotas import QuotaLimits
+from app.runs.renaming import rename_runs
 from app.runs.routes import router
 from app.runs.scratch_routes import router as scratch_router
 from app.runs.session_routes import router as session_router
@@ -95,6 +96,7 @@ FEATURE = Feature(
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),
     exporters={"runs": export_runs, "code_drafts": export_code_drafts, "scratch_cells": export_scratch_cells},
+    renamers=(rename_runs,),
     erasers=(erase_runs, erase_scratch_cells),
     mergers=lambda _app: (move_runs, move_scratch_cells),
     retention_rules=RETENTION_RULES,

@@ -227,7 +227,8 @@ def _place(there: Sequence[ScratchCell], lesson: Lesson, after: str | None) -> t
         return anchor, sum(cell.anchor == anchor for cell in there)
     neighbor = next((cell for cell in there if cell.name == after), None)
     if neighbor is None:
-        return (after if lesson.cell(after) is not None else ""), 0
+        cell = lesson.cell(after)
+        return (cell.name if cell is not None else ""), 0
     siblings = [cell for cell in there if cell.anchor == neighbor.anchor]
     return neighbor.anchor, siblings.index(neighbor) + 1
 

@@ -5,7 +5,7 @@ import { Exercise } from "../../exercises/frontend/exercise";
 import { setUpPredictions } from "../../exercises/frontend/prediction";
 import { scratchCells, send } from "../../runs/frontend/api";
 import { Cell } from "../../runs/frontend/cell";
-import { Drafts } from "../../runs/frontend/drafts";
+import { Drafts, moveDrafts } from "../../runs/frontend/drafts";
 import { MachinePickers } from "../../runs/frontend/machine-picker";
 import { LiveKernels } from "../../runs/frontend/provenance";
 import { retryUntilAnswered } from "../../runs/frontend/retry";
@@ -16,6 +16,28 @@ import { SessionPanel } from "../../runs/frontend/session-panel";
 import { setUpViewOptions } from "../../runs/frontend/view-options";
 import { language } from "../../web/frontend/strings";
 
+/** Moves drafts that this browser has stored under former names of the lesson or its cells. */
+function followRenames(lesson: string, roots: HTMLElement[]): void {
+  const [storage, account] = [availableStorage(), currentAccount()];
+  if (!storage || account === null) return;
+  const course = lesson.slice(0, lesson.indexOf("/") + 1);
+  const former = formerNames(document.querySelector<HTMLElement>("article[data-was]"));
+  const cells = roots.flatMap((root) =>
+    formerNames(root).map((was): [string, string] => [was, root.dataset.cell ?? ""]),
+  );
+  moveDrafts(
+    storage,
+    account,
+    lesson,
+    former.map((slug) => course + slug),
+    new Map(cells),
+  );
+}
+
+function formerNames(place: HTMLElement | null): string[] {
+  return place?.dataset.was?.split(" ") ?? [];
+}
+
 export function setUpCells(): void {
   const roots = [...document.querySelectorAll<HTMLElement>("section.cell[data-cell]")];
   const scratch = document.querySelector<HTMLElement>("[data-scratch]");
@@ -23,6 +45,7 @@ export function setUpCells(): void {
   if (!lesson) return;
   setUpViewOptions();
   const runs = new RunManager();
+  followRenames(lesson, roots);
   const drafts = new Drafts(lesson, availableStorage(), currentAccount);
   const kernels = new LiveKernels();
   const own = roots.map((root) => new Cell(root, runs, drafts, kernels));

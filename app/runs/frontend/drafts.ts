@@ -5,7 +5,7 @@
  * page says so.
  */
 
-import { draftKey } from "../../accounts/frontend/account-storage";
+import { draftKey, type StorageArea as WholeStorage } from "../../accounts/frontend/account-storage";
 
 export interface Draft {
   digest: string;
@@ -80,6 +80,40 @@ export class Drafts {
     const account = this.account();
     return account === null ? null : draftKey(account, this.lesson, cell);
   }
+}
+
+/**
+ * Moves the drafts of a lesson that was renamed, then those of its renamed cells (by former name). A draft under the
+ * present name stays.
+ */
+export function moveDrafts(
+  storage: WholeStorage,
+  account: string,
+  lesson: string,
+  formerLessons: string[],
+  formerCells: ReadonlyMap<string, string>,
+): void {
+  try {
+    for (const former of formerLessons) {
+      const prefix = draftKey(account, former, "");
+      const keys = Array.from({ length: storage.length }, (_, i) => storage.key(i) ?? "");
+      for (const key of keys.filter((key) => key.startsWith(prefix))) {
+        move(storage, key, draftKey(account, lesson, key.slice(prefix.length)));
+      }
+    }
+    for (const [former, cell] of formerCells) {
+      move(storage, draftKey(account, lesson, former), draftKey(account, lesson, cell));
+    }
+  } catch {
+    // Storage is full or denied.
+  }
+}
+
+function move(storage: StorageArea, from: string, to: string): void {
+  const draft = storage.getItem(from);
+  if (draft === null || storage.getItem(to) !== null) return;
+  storage.setItem(to, draft);
+  storage.removeItem(from);
 }
 
 /** A short fingerprint of a text (FNV-1a, two lanes of 32 bits), to tell versions apart. Not cryptographic. */

@@ -161,6 +161,7 @@ def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
         (FRONT_MATTER + "title: again\n", 6, "'title' is given twice; keep one"),
         (f"{FRONT_MATTER}publish_at: 2027-03-01T09:00\n", 6, "'publish_at' must be a date, or a time with its zone"),
         (f"{FRONT_MATTER}publish_at: soon\n", 6, "'publish_at' must be a date, or a time with its zone; write 2027-"),
+        (f"{FRONT_MATTER}was: [Old]\n", 6, "'was' has a former name 'Old'; use lowercase letters"),
         (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' must be a whole number from 1 to 600"),
         (
             FRONT_MATTER.replace("published", "final"),
@@ -230,6 +231,24 @@ def test_a_file_without_front_matter_takes_its_title_summary_and_minutes_from_it
     assert not [fault for fault in document.faults if not fault.warning]
     assert (document.header.title, document.header.summary) == ("The title", "The first paragraph.")
     assert document.header.minutes == 2
+
+
+@pytest.mark.parametrize(
+    ("was", "words"),
+    [
+        ("two", "'was' has 'two', which is a name on line 14; a former name cannot be in use"),
+        ("one", "'was' has 'one', which is a name on line 7; a former name cannot be in use"),
+        ("[past, old]", "'was' has 'past', as line 14 has; work under that name can go to one place only"),
+        ("Old One", "'was' has 'Old One', which cannot be a name; use lowercase letters, digits, and hyphens"),
+        ("[]", "'was' must be a former name or a list of 1 to 20"),
+    ],
+)
+def test_a_former_name_belongs_to_one_cell_and_is_not_in_use(was: str, words: str) -> None:
+    body = f"```{{code-cell}} python\n:name: one\n:was: {was}\n\nx\n```\n\n"
+    body += "```{code-cell} python\n:name: two\n:was: past\n\nx\n```\n"
+
+    faults = [fault.text for fault in parse_document(lesson_text(body), "en").faults]
+    assert [text.replace("as line 7 has", "as line 14 has") for text in faults] == [words]
 
 
 def test_jupyters_own_keys_are_left_alone() -> None:

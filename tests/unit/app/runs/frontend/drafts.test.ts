@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Drafts, digest } from "../../../../../app/runs/frontend/drafts";
+import { Drafts, digest, moveDrafts } from "../../../../../app/runs/frontend/drafts";
 
 function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { kept: Map<string, string> } {
   const kept = new Map<string, string>();
@@ -92,4 +92,23 @@ test("whoever shares drafts is told of each that is kept", () => {
   drafts.keep("fit", "x = 1", "x = 2");
   drafts.keep("fit", "x = 1", "x = 1");
   assert.deepEqual(told, ["fit", "fit"]);
+});
+
+test("drafts follow a lesson and a cell that were renamed, and replace none", () => {
+  const kept = storage();
+  const place = { ...kept, key: (i: number) => [...kept.kept.keys()][i] ?? null, length: 0 };
+  Object.defineProperty(place, "length", { get: () => kept.kept.size });
+  draftsOf("c/old", place, "ada").keep("fit", "x = 1", "x = 2");
+  draftsOf("c/old", place, "ada").keep("plot", "y = 1", "y = 2");
+  draftsOf("c/old", place, "bob").keep("fit", "x = 1", "x = 3");
+  draftsOf("c/older", place, "ada").keep("plot", "y = 1", "y = 4");
+  draftsOf("c/old-one", place, "ada").keep("fit", "x = 1", "x = 5");
+
+  moveDrafts(place, "ada", "c/new", ["c/old", "c/older"], new Map([["fit", "train"]]));
+  const found = draftsOf("c/new", place, "ada");
+  assert.equal(found.find("train", "x = 1")?.code, "x = 2");
+  assert.equal(found.find("fit", "x = 1"), null);
+  assert.equal(found.find("plot", "y = 1")?.code, "y = 2");
+  assert.equal(draftsOf("c/old", place, "bob").find("fit", "x = 1")?.code, "x = 3");
+  assert.equal(draftsOf("c/old-one", place, "ada").find("fit", "x = 1")?.code, "x = 5");
 });

@@ -1,0 +1,96 @@
+"""Former names: what a lesson, a cell or a question was called before, written as ``was``. Pure.
+
+Learners' work is stored under names. When an author renames something and writes the former name beside the new one,
+that work follows (``app.lessons.renaming``), and the former address of a lesson leads to the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from app.lessons.directives import LessonError
+from app.lessons.front_matter import MAX_SLUG_LENGTH, SLUG_PATTERN, InvalidValue
+from app.lessons.model import Cell, Lesson, Prediction, Quiz
+from app.lessons.yaml_with_lines import YamlValue
+
+MAX_FORMER_NAMES = 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamedItem:
+    """A cell or a question as written: its name, its former names, and its line."""
+
+    name: str
+    was: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rename:
+    """A name that has changed: of a lesson, or of a cell or question (``name``) of the lesson ``lesson``."""
+
+    former_lesson: str
+    """``course/slug``. For a cell or a question it is ``lesson``."""
+    lesson: str
+    former_name: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        before, after = (f"#{name}" if name else "" for name in (self.former_name, self.name))
+        return f"{self.former_lesson}{before} → {self.lesson}{after}"
+
+
+def parse_former_names(value: YamlValue) -> tuple[str, ...]:
+    """Parse the option ``was`` of a cell or a question: a name or a list of names.
+
+    Raises:
+        InvalidValue: one of them cannot be a name.
+    """
+    names = value if isinstance(value, list) else [value]
+    if not 1 <= len(names) <= MAX_FORMER_NAMES:
+        raise InvalidValue(f"must be a former name or a list of 1 to {MAX_FORMER_NAMES}")
+    for name in names:
+        if not isinstance(name, str) or not SLUG_PATTERN.fullmatch(name) or len(name) > MAX_SLUG_LENGTH:
+            raise InvalidValue(
+                f"has {str(name)[:60]!r}, which cannot be a name; use lowercase letters, digits, and hyphens"
+            )
+    return tuple(str(name) for name in names)
+
+
+def former_name_errors(items: Iterable[NamedItem]) -> Iterator[LessonError]:
+    """Yield errors for former names that lead to two things: a name is either former or current, and of one thing."""
+    items = list(items)
+    current = {item.name: item.line for item in items}
+    seen: dict[str, int] = {}
+    for item in items:
+        for name in item.was:
+            if name in current:
+                text = f"'was' has '{name}', which is a name on line {current[name]}; a former name cannot be in use"
+                yield LessonError(item.line, text)
+            elif name in seen:
+                text = f"'was' has '{name}', as line {seen[name]} has; work under that name can go to one place only"
+                yield LessonError(item.line, text)
+            seen.setdefault(name, item.line)
+
+
+def former_lessons(course: str, was: Mapping[str, Iterable[str]]) -> Mapping[str, str]:
+    """The present key of each former one. A slug in use is not a former one. ``was`` has the lessons of the course."""
+    return {
+        f"{course}/{former}": f"{course}/{slug}" for slug, names in was.items() for former in names if former not in was
+    }
+
+
+def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
+    """Yield what was renamed, lessons before their cells: a lesson may have been renamed after a cell of it."""
+    lessons = list(lessons)
+    slugs = {lesson.key for lesson in lessons}
+    for lesson in lessons:
+        for former in lesson.was:
+            if (key := f"{lesson.course}/{former}") not in slugs:
+                yield Rename(key, lesson.key)
+    for lesson in lessons:
+        items: tuple[Cell | Quiz | Prediction, ...] = (*lesson.cells, *lesson.quizzes, *lesson.predictions)
+        for item in items:
+            for name in item.was:
+                yield Rename(lesson.key, lesson.key, name, item.name)
