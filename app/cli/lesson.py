@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated, TypedDict
 
 import typer
@@ -14,7 +14,9 @@ import typer
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.exercise_check import judge_samples
+from app.cli.lesson_diff import diff_translations
 from app.cli.lesson_import import import_lessons
+from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, shown_path
 from app.cli.lesson_runner import (
     LessonRunner,
     cell_errors,
@@ -23,16 +25,26 @@ from app.cli.lesson_runner import (
     runnable_cells,
     traceback_tail,
 )
+from app.cli.lesson_target import belongs_to
+from app.cli.published_courses import published_courses
 from app.lessons.catalog import Catalog
 from app.lessons.errors import LessonFileError
+from app.lessons.json_schema import course_schema, front_matter_schema
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
+from app.lessons.lost_names import lost_names
 from app.lessons.model import Cell, CellTag, Lesson
 from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
 from runners.wire.client import RunnerClient, RunnerError
 
+Show = Callable[[str], object]
+"""Prints a part of the report."""
+
 app = typer.Typer(no_args_is_help=True, help="List, check, and import lessons.")
 app.command("import")(import_lessons)
+
+
+app.command("diff")(diff_translations)
 
 
 @app.command("list")
@@ -59,39 +71,63 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @app.command()
 def check(
-    slug: Annotated[str | None, typer.Argument(help="The lesson to check. Default: all.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="[LESSON|COURSE|PATH]", help="What to check, by name or by path. Default: all lessons."),
+    ] = None,
     static: Annotated[bool, typer.Option("--static", help="Read the files, but run no cells.")] = False,
     jobs: Annotated[
         int, typer.Option(min=1, max=8, help="Number of lessons to run at a time. Each is shown when it finishes.")
     ] = 1,
+    form: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="How to report: as text, JSON, JUnit's XML, or annotations on GitHub."),
+    ] = ReportFormat.text,
+    since: Annotated[
+        str,
+        typer.Option(metavar="REVISION", help="The Git revision that learners know. Default: what was served last."),
+    ] = "",
 ) -> None:
     """Read every lesson in every language, run its cells in the sandbox, and judge its exercises.
 
     Each solution has to pass all checks, each starter and each answer without results to fail one, and each wrong
-    answer to fail with the diagnosis that it names. The exit status is 1 after an error, and 0 after warnings: a page
-    shows something reasonable in place of what they are about.
+    answer to fail with the diagnosis that it names. The exit status is 1 after an error, and 0 after warnings: of what
+    a page cannot show, and of a name that learners' work is stored under and that is gone.
     """
     settings = read_settings()
     catalog = _catalog(settings)
-    lessons, mistakes = _select_lessons(catalog, slug)
+    lessons, mistakes = _select_lessons(catalog, target)
     keys = {lesson.key for lesson in lessons}
     mistakes += [m for lesson in catalog.every() if lesson.key in keys for m in jupyter_metadata_errors(lesson)]
-    if slug is None:
+    if target is None:
         mistakes += _achievement_errors(catalog)
-    for mistake in mistakes:
-        typer.echo(_format_error(mistake))
-    errors = [mistake for mistake in mistakes if not mistake.warning]
-    warned = f", {_pluralize(len(mistakes) - len(errors), 'warning')}" if len(errors) < len(mistakes) else ""
-    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(errors), 'error')}{warned}.")
-    failures = 0
+    report = CheckReport(
+        [lesson.key for lesson in lessons],
+        [mistake for mistake in mistakes if not mistake.warning],
+        [mistake for mistake in mistakes if mistake.warning],
+    )
+    with published_courses(settings, since) as published:
+        lost = lost_names(published.with_drafts.every(), catalog.with_drafts) if published is not None else ()
+        theirs = [one for one in lost if target is None or belongs_to(one.path, catalog.root, target)]
+        report.warnings += [replace(one, warning=True) for one in theirs]
+
+    def show(text: str) -> None:
+        typer.echo(text, nl=False, err=form is not ReportFormat.text)
+
+    show("".join(f"{_format_error(mistake)}\n" for mistake in (*report.mistakes, *report.warnings)))
+    warned = f", {_pluralize(len(report.warnings), 'warning')}" if report.warnings else ""
+    show(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(report.mistakes), 'error')}{warned}.\n")
     if not static:
         try:
-            failures = asyncio.run(_run_lessons(settings, lessons, jobs))
+            report.cases += asyncio.run(_run_lessons(settings, lessons, jobs, show))
         except (NoRunnerAvailable, RunnerError) as e:
             fail(str(e))
-        above = f", and {_pluralize(len(errors), 'error')} listed above the first cell" if errors else ""
-        typer.echo(f"{_pluralize(failures, 'unexpected outcome')}{above}.")
-    if errors or failures:
+        errors = len(report.mistakes)
+        above = f", and {_pluralize(errors, 'error')} listed above the first cell" if errors else ""
+        show(f"{_pluralize(report.failures, 'unexpected outcome')}{above}.\n")
+    if form is not ReportFormat.text:
+        typer.echo(report.written(form))
+    if report.failed:
         raise typer.Exit(1)
 
 
@@ -106,6 +142,20 @@ def _achievement_errors(catalog: Catalog) -> list[LessonFileError]:
     rulebook = AchievementCatalog(catalog, quiet=True)
     rulebook.reload()
     return list(rulebook.mistakes)
+
+
+class SchemaName(StrEnum):
+    lesson = "lesson"
+    course = "course"
+
+
+@app.command()
+def schema(
+    of: Annotated[SchemaName, typer.Argument(help="The front matter of a lesson, or the file course.toml.")],
+) -> None:
+    """Print a JSON Schema, with which editors complete and check the front matter of lessons, and course.toml."""
+    document = front_matter_schema() if of is SchemaName.lesson else course_schema()
+    typer.echo(json.dumps(document, indent=2))
 
 
 class LessonRow(TypedDict):
@@ -138,104 +188,91 @@ def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
     )
 
 
-def _select_lessons(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[LessonFileError]]:
+def _select_lessons(catalog: Catalog, target: str | None) -> tuple[list[Lesson], list[LessonFileError]]:
     """The selected lessons in their first language, and the errors in their files."""
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
-    if slug is None:
+    if target is None:
         return lessons, list(catalog.problems)
-    mistakes = [m for m in catalog.problems if slug in _lesson_names(m.path, catalog.root)]
-    chosen = [lesson for lesson in lessons if slug in (lesson.slug, lesson.key)]
+    mistakes = [m for m in catalog.problems if belongs_to(m.path, catalog.root, target)]
+    root = catalog.root
+    chosen = [lesson for lesson in lessons if belongs_to(root / lesson.key / "lesson.md", root, target)]
     if not chosen and not mistakes:
         known = ", ".join(lesson.slug for lesson in lessons)
-        fail(f"There is no lesson '{slug}'. Lessons: {known}.", USAGE_ERROR)
+        fail(f"There is no lesson or course '{target}'. Lessons: {known}.", USAGE_ERROR)
     return chosen, mistakes
 
 
-def _lesson_names(path: Path, root: Path) -> tuple[str, ...]:
-    """The slug and the key of the lesson that a file belongs to, also a file in a folder of the lesson."""
-    parts = path.relative_to(root).parts
-    return (parts[1], f"{parts[0]}/{parts[1]}") if len(parts) > 2 else ()
-
-
-async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
-    """Run every cell; return the number of cells that failed the check."""
+async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int, show: Show) -> list[CheckedCase]:
+    """Run every cell, and judge every sample of the exercises."""
     async with connect_runner(settings) as client:
         await wait_until_started(client)
         if jobs == 1:
-            return sum([await _run_lesson(client, lesson, _print) for lesson in lessons])
-        return await _run_concurrently(client, lessons, jobs)
+            return [case for lesson in lessons for case in await _run_lesson(client, lesson, show)]
+        return await _run_concurrently(client, lessons, jobs, show)
 
 
-async def _run_concurrently(client: RunnerClient, lessons: list[Lesson], jobs: int) -> int:
+async def _run_concurrently(client: RunnerClient, lessons: list[Lesson], jobs: int, show: Show) -> list[CheckedCase]:
     """Run ``jobs`` lessons at a time; print each lesson's report in one piece, in the order of the lessons."""
     turn = asyncio.Semaphore(jobs)
 
-    async def rehearse(lesson: Lesson) -> tuple[int, str]:
+    async def rehearse(lesson: Lesson) -> tuple[list[CheckedCase], str]:
         said: list[str] = []
         async with turn:
             return await _run_lesson(client, lesson, said.append), "".join(said)
 
     rehearsals = [asyncio.create_task(rehearse(lesson)) for lesson in lessons]
-    failures = 0
+    cases: list[CheckedCase] = []
     try:
         for runner in rehearsals:
-            failed, said = await runner
-            failures += failed
-            _print(said)
+            run, said = await runner
+            cases += run
+            show(said)
     finally:
         for runner in rehearsals:
             runner.cancel()
         await asyncio.gather(*rehearsals, return_exceptions=True)
-    return failures
+    return cases
 
 
-def _print(text: str) -> None:
-    typer.echo(text, nl=False)
-
-
-async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
-    failures = 0
+async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Show) -> list[CheckedCase]:
+    cases: list[CheckedCase] = []
     show(f"\n{lesson.key}\n")
     async with LessonRunner(client) as runner:
         for cell in runnable_cells(lesson):
             show(f"  {cell.name:40} {cell.topology:8} ")
             result = await runner.run_cell(cell)
             show(f"{result.outcome:12} {result.duration_s:7.2f} s\n")
-            wrong = [*cell_errors(result), *prediction_errors(lesson, result)]
-            failures += bool(wrong)
-            for sentence in wrong:
-                show(f"{_relative_path(lesson.source_path)}:{error_line(result)}: {sentence}\n")
+            wrong = tuple(
+                LessonFileError(lesson.source_path, error_line(result), sentence)
+                for sentence in [*cell_errors(result), *prediction_errors(lesson, result)]
+            )
+            cases.append(CheckedCase(lesson.key, cell.name, result.outcome, result.duration_s, wrong))
+            show("".join(f"{_format_error(error)}\n" for error in wrong))
             if wrong:
                 show("".join(f"    {line}\n" for line in traceback_tail(result.error)))
         for cell in lesson.exercises:
-            failures += await _check_exercise(client, lesson, cell, show)
+            cases += await _check_exercise(client, lesson, cell, show)
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
         show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} skipped\n")
-    return failures
+    return cases
 
 
-async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show: Callable[[str], object]) -> int:
-    """Judge the solution, the starter, and the empty and wrong answers; return how many had an unexpected verdict."""
-    failures = 0
+async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show: Show) -> list[CheckedCase]:
+    """Judge the solution, the starter, and the empty and wrong answers."""
+    cases: list[CheckedCase] = []
     async for one in judge_samples(client, lesson, cell):
         name = f"{cell.name}: {one.sample.name.removeprefix(f'{cell.name}--')}"
         show(f"  {name:40} {cell.topology:8} {one.judged.verdict:12} {one.duration_s:7.2f} s\n")
-        failures += bool(one.errors)
+        cases.append(CheckedCase(lesson.key, name, one.judged.verdict, one.duration_s, tuple(one.errors)))
         for error in one.errors:
             show(f"{_format_error(error)}\n")
             show("".join(f"    {line}\n" for line in traceback_tail(next(reversed(one.judged.errors), None))))
-    return failures
+    return cases
 
 
 def _format_error(mistake: LessonFileError) -> str:
-    return f"{_relative_path(mistake.path)}:{mistake.line}: {mistake.message}"
-
-
-def _relative_path(path: Path) -> str:
-    """The path relative to the working directory, if it is below it."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    return f"{shown_path(mistake.path)}:{mistake.line}: {mistake.message}"
 
 
 def _pluralize(n: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
+from app.lessons.catalog import Catalog
 from app.settings import Settings
 from tests.factories.exercises import write_exercise_lesson
 from tests.factories.lesson_source import CELL, FOR_JUPYTER, FRONT_MATTER, write_lesson, write_toml
@@ -133,7 +135,7 @@ def test_an_unknown_lesson_is_refused_with_those_there_are(lessons: Path) -> Non
     result = _lockstep("check", "second", "--static")
 
     assert result.exit_code == 2
-    assert "There is no lesson 'second'. Lessons: first." in result.stderr
+    assert "There is no lesson or course 'second'. Lessons: first." in result.stderr
 
 
 def test_cells_run_in_order_in_one_session_for_each_machine(lessons: Path, answering: ScriptedSupervisor) -> None:
@@ -213,3 +215,89 @@ def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:
 
     assert result.exit_code == 1
     assert "is not responding" in result.stderr
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    own = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *own, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def history(lessons: Path) -> Path:
+    """The course in a repository with one commit."""
+    write_lesson(
+        lessons / "small" / "first",
+        "말.\n\n```{code-cell} python\n:name: hello\n```\n```{code-cell} python\n:name: alone\n```\n",
+        name="lesson.ko.md",
+        header=f"title: 첫\nsummary: 요약\n{FOR_JUPYTER}",
+    )
+    _git(lessons, "init", "--quiet")
+    _git(lessons, "add", ".")
+    _git(lessons, "commit", "--quiet", "--message", "Begin")
+    return lessons
+
+
+def _change(lessons: Path, old: str, new: str) -> None:
+    for path in (lessons / "small" / "first").glob("lesson*.md"):
+        path.write_text(path.read_text().replace(old, new))
+
+
+def test_the_check_names_what_learners_would_lose(history: Path) -> None:
+    _change(history, ":name: hello", ":name: greet")
+    gone = "lesson.md:1: warning: the cell 'hello' was published and is gone, so learners lose what they did in it"
+
+    result = _lockstep("check", "--static", "--since", "HEAD")
+    assert gone in result.stdout
+    assert result.exit_code == 0
+    assert gone not in _lockstep("check", "--static").stdout, "nothing was served, and no revision is named"
+    _change(history, ":name: greet", ":name: greet\n:was: hello")
+    assert gone not in _lockstep("check", "--static", "--since", "HEAD").stdout
+    refused = _lockstep("check", "--static", "--since", "nowhere")
+    assert (refused.exit_code, "Git cannot read 'nowhere'" in refused.stderr) == (2, True)
+
+
+def test_the_check_compares_with_what_was_served(lessons: Path, settings: Settings) -> None:
+    Catalog(lessons, quiet=True, kept=settings.last_good_courses).reload()
+    (lessons / "small" / "first").rename(lessons / "small" / "start")
+    toml = lessons / "small" / "course.toml"
+    toml.write_text(toml.read_text().replace('"first"', '"start"'))
+
+    gone = "course.toml:1: warning: the lesson 'first' was published and is gone"
+    assert gone in _lockstep("check", "--static").stdout
+    lesson = lessons / "small" / "start" / "lesson.md"
+    lesson.write_text(lesson.read_text().replace("status:", "was: [first]\nstatus:"))
+    assert gone not in _lockstep("check", "--static").stdout
+
+
+@pytest.mark.parametrize("target", ["first", "small/first", "small", "PATH", "PATH/small/first/lesson.md"])
+def test_a_lesson_is_named_by_slug_course_or_path(lessons: Path, target: str) -> None:
+    write_lesson(write_toml(lessons, "other", course="second") / "other", "#### Deep\n")
+
+    result = _lockstep("check", "--static", target.replace("PATH", str(lessons)))
+    everything = target == "PATH"
+    assert f"{1 + everything} lesson" in result.stdout or everything
+    assert ("second/other/lesson.md" in result.stdout) is everything
+
+
+def test_a_report_for_programs_is_all_of_the_output(lessons: Path, answering: ScriptedSupervisor) -> None:
+    result = _lockstep("check", "--format", "json")
+
+    read = json.loads(result.stdout)
+    assert [case["name"] for case in read["cases"]] == ["hello", "alone"]
+    assert "small/first" in result.stderr
+    assert _lockstep("check", "--static", "--format", "github").stdout.strip() == ""
+
+
+def test_changed_paragraphs_are_shown_for_each_translation(history: Path) -> None:
+    assert _lockstep("diff").stdout == "1 translation compared, 0 changes.\n"
+    lesson = history / "small" / "first" / "lesson.md"
+    lesson.write_text(lesson.read_text().replace("Some prose.", "Other prose."))
+
+    result = _lockstep("diff", "first", "--language", "ko")
+    assert result.exit_code == 1
+    assert "lesson.md:21: changed since the translation was written, in " in result.stdout
+    assert "    - Some prose.\n    + Other prose.\n" in result.stdout
+    _git(history, "commit", "--quiet", "--all", "--message", "Change")
+    assert _lockstep("diff").exit_code == 1
+    assert _lockstep("diff", "--since", "HEAD").exit_code == 0
+    assert _lockstep("diff", "--language", "fr").exit_code == 2
