@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,8 +54,10 @@ class LastGoodCourses:
         try:
             for course in read.courses.values():
                 for slug in course.lessons:
-                    self._keep_lesson(f"{course.slug}/{slug}", read.readings)
-                self._keep_course(course.slug, set(course.lessons), read)
+                    with suppress(FileNotFoundError):  # an editor is saving it: the next reload comes soon
+                        self._keep_lesson(f"{course.slug}/{slug}", read.readings)
+                with suppress(FileNotFoundError):
+                    self._keep_course(course.slug, set(course.lessons), read)
             self._failed = False
         except OSError as e:
             if not self._failed:
@@ -121,7 +124,8 @@ def _put_in_place(draft: Path, kept: Path) -> None:
     """Replace a folder. If another process does the same at the same time, one of the two wins."""
     old = kept.with_name(f".{kept.name}.{os.getpid()}.old")
     shutil.rmtree(old, ignore_errors=True)
-    if kept.is_dir():
-        kept.rename(old)
-    draft.rename(kept)
+    with suppress(OSError):
+        if kept.is_dir():
+            kept.rename(old)
+        draft.rename(kept)
     shutil.rmtree(old, ignore_errors=True)
