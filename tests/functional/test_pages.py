@@ -324,3 +324,27 @@ async def test_a_lesson_that_is_not_translated_is_shown_in_english_with_a_note(c
     assert '<p class="admonition note" role="note" lang="ko">' in html
     assert "Some prose." in html
     assert 'role="note" lang=' not in (await client.get("/en/courses/small/first")).text
+
+
+async def test_the_home_page_introduces_the_course_that_the_site_has(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/en/")).text
+
+    assert '<h1 id="hero-title">A small course</h1>' in page
+    assert "Learn distributed TensorFlow by running it. Read a lesson" not in page
+    assert "beat-band" not in page
+
+
+async def test_a_lesson_names_the_lessons_to_read_first(
+    app: FastAPI, settings: Settings, client: httpx.AsyncClient
+) -> None:
+    folder = settings.lessons_dir / "small"
+    text = (folder / "first" / "lesson.md").read_text()
+    (folder / "second").mkdir()
+    (folder / "second" / "lesson.md").write_text(text.replace("topology:", "requires: [first]\ntopology:", 1))
+    toml = folder / "course.toml"
+    toml.write_text(toml.read_text().replace('["first"]', '["first", "second"]'))
+    app.state.catalog.reload()
+
+    link = '<a href="/ko/courses/small/first" lang="en">The first lesson</a>'
+    assert f"먼저 읽을 레슨: {link}" in (await client.get("/ko/courses/small/second")).text
+    assert "Read first:" not in (await client.get("/en/courses/small/first")).text
