@@ -23,6 +23,7 @@ from app.accounts.personal_data import ERASERS, EXPORTERS
 from app.accounts.session_cookie import has_session_cookie
 from app.accounts.visitor_retention import RETENTION_RULES
 from app.admin.feature import FEATURE as ADMIN
+from app.authoring.feature import FEATURE as AUTHORING
 from app.bus import Bus
 from app.comments.feature import FEATURE as COMMENTS
 from app.db import Database
@@ -95,6 +96,7 @@ FEATURES = (
     EXPORTS,
     SEARCH,
     ADMIN,
+    AUTHORING,
     WEB,
     HEALTH,
     MONITORING,

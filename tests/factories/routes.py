@@ -13,7 +13,7 @@ from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON
 
-ENDLESS = {"run_stream", "notifications_stream"}
+ENDLESS = {"run_stream", "notifications_stream", "lesson_changes"}
 """Routes whose answers go on until the browser leaves."""
 
 

@@ -21,6 +21,8 @@ export function setUpAccount(): void {
   document.addEventListener("htmx:after:swap", () => {
     if (document.querySelector("#bell .bell-link"))
       void import("../../notifications/frontend/bell").then(({ setUpBell }) => setUpBell());
+    if (document.querySelector("#account-menu[data-staff]"))
+      void import("../../authoring/frontend/live-reload").then(({ setUpLiveReload }) => setUpLiveReload());
     const said = document.querySelector<HTMLElement>("[data-announce]");
     if (!said) return;
     said.removeAttribute("data-announce");
