@@ -14,20 +14,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("wheel", "lessons", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load")
+ALL = ("wheel", "lessons", "functional", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load")
 """Every part, in the order in which they run: those most likely to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "browser", "load"),
-    "app/lessons/": ("wheel", "lessons", "browser", "soak", "fuzz", "load"),
-    "app/cli/": ("wheel", "lessons", "browser", "runner", "soak", "fuzz", "load"),
-    "app/runs/": ("wheel", "browser", "runner", "soak", "fuzz", "load"),
-    "app/": ("wheel", "browser", "soak", "fuzz", "load"),
+    "app/lessons/": ("wheel", "lessons", "functional", "browser", "soak", "fuzz", "load"),
+    "app/cli/": ("wheel", "lessons", "functional", "browser", "runner", "soak", "fuzz", "load"),
+    "app/runs/": ("wheel", "functional", "browser", "runner", "soak", "fuzz", "load"),
+    "app/": ("wheel", "functional", "browser", "soak", "fuzz", "load"),
     "package.json": ("wheel", "browser"),
     "package-lock.json": ("wheel", "browser"),
     "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),
     "docker/Caddyfile": ("soak",),
-    "migrations/": ("wheel", "load"),
+    "migrations/": ("wheel", "functional", "load"),
     "benchmarks/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,
@@ -35,11 +35,13 @@ CAUSES: dict[str, tuple[str, ...]] = {
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"),
-    "tests/functional/programs/": ("runner",),
+    "tests/factories/": ("functional", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"),
+    "tests/unit/app/": ("functional",),
+    "tests/functional/": ("functional",),
+    "tests/functional/programs/": ("functional", "runner"),
     "tests/functional/runner/": ("runner",),
-    "tests/functional/test_reverse_proxies.py": ("soak",),
-    "tests/functional/test_several_web_processes.py": ("soak",),
+    "tests/functional/test_reverse_proxies.py": ("functional", "soak"),
+    "tests/functional/test_several_web_processes.py": ("functional", "soak"),
     "tests/browser/": ("browser",),
     "tests/browser/site.py": ("browser", "load"),
     **{f"tests/long/{part}/": (part,) for part in ALL},

@@ -22,6 +22,15 @@ BACKENDS = ("sqlite", "postgresql")
 POSTGRES = "LOCKSTEP_TEST_POSTGRES_URL"
 
 
+def mainly_on(backend: str, fixture: str = "database_url") -> pytest.MarkDecorator:
+    """Run on this database in the main tier, and on the other one in the long tests too.
+
+    For what the database hardly matters to, where a test takes seconds.
+    """
+    cases = [name if name == backend else pytest.param(name, marks=pytest.mark.long) for name in BACKENDS]
+    return pytest.mark.parametrize(fixture, cases, indirect=True)
+
+
 def unique_name(purpose: str) -> str:
     """A name on the server that no other process uses."""
     return f"lockstep_{purpose}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{secrets.token_hex(6)}"

@@ -30,6 +30,6 @@ def run_pytest(*arguments: str, **variables: str) -> str:
     return done.stdout
 
 
-def run_long_cases(folder: str, marked: str = "long") -> str:
-    """Run the long cases of a folder. Returns pytest's report."""
-    return run_pytest("-m", marked, folder, **{VARIABLE: "1"})
+def run_long_cases(*folders: str, marked: str = "long") -> str:
+    """Run the long cases of folders, with other options of pytest. Returns its report."""
+    return run_pytest("-m", marked, *folders, **{VARIABLE: "1"})

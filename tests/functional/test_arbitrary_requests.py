@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -21,12 +22,12 @@ from starlette.routing import Route
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
-from tests.factories.hypothesis_examples import fixed_examples
+from tests.factories.hypothesis_examples import VARIABLE, fixed_examples
 from tests.factories.routes import ENDLESS, all_routes, path_parameters
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
-EXAMPLES = 8
-"""For each route, each of whoever asks."""
+EXAMPLES = 8 if VARIABLE in os.environ else 3
+"""For each route, each of whoever asks. Eight times the factor of the long tests there, and three in the main tier."""
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 _ODD = (
     *("", " ", "\0", "%00", "\ud800", "\u202e", "x" * 5_000, "e\u0301" * 60, "🦙", "ı", "ß", "\r\nx: y", "2026-13-99"),

@@ -22,6 +22,7 @@ from app.settings import Settings
 from app.version import lockstep_version
 from tests.factories import cli_process
 from tests.factories.cli_process import lockstep
+from tests.factories.databases import mainly_on
 from tests.factories.http_server import free_port
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
@@ -90,6 +91,7 @@ async def test_it_asks_first_and_changes_nothing_without_a_yes(upgraded: Databas
     assert await migrate.current_revision(upgraded) == BEFORE
 
 
+@mainly_on("sqlite", "empty_database_url")
 @pytest.mark.parametrize("revision", ["base", "-1", HEAD, NEWER, "create_runs", "x'; DROP TABLE accounts; --"])
 async def test_a_revision_that_is_not_an_earlier_one_is_refused(
     upgraded: Database, tmp_path: Path, revision: str
@@ -117,6 +119,7 @@ async def test_the_first_revision_and_a_missing_database_are_left_alone(tmp_path
     assert first.err == f"The database is at revision {migrate.known_revisions()[-1]}, the first one.\n"
 
 
+@mainly_on("sqlite", "empty_database_url")
 @pytest.mark.parametrize("command", [("db", "upgrade"), ("db", "downgrade", "--yes"), ("serve", "--port", "0")])
 async def test_a_newer_database_is_refused_with_one_sentence(
     upgraded: Database, tmp_path: Path, command: tuple[str, ...]
@@ -139,6 +142,7 @@ async def test_a_newer_database_is_refused_with_one_sentence(
     assert (await check_database(upgraded)).detail == said
 
 
+@mainly_on("postgresql", "empty_database_url")
 async def test_the_web_container_waits_for_a_database_that_it_knows(
     upgraded: Database, tmp_path: Path, supervisor: ScriptedSupervisor, settings: Settings
 ) -> None:
@@ -165,6 +169,7 @@ async def test_the_web_container_waits_for_a_database_that_it_knows(
         await cli_process.finish(process)
 
 
+@mainly_on("postgresql", "empty_database_url")
 async def test_what_waits_for_a_database_ends_when_it_is_asked_to(upgraded: Database, tmp_path: Path) -> None:
     await set_revision(upgraded, NEWER)
     process = await cli_process.start(

@@ -98,6 +98,7 @@ async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
     assert json.loads(told.out)["unusable_settings"] == [sentence]
 
 
+@pytest.mark.long
 async def test_the_doctor_starts_its_own_runner_and_exits_with_3_if_a_layer_is_missing(
     place: Path, lessons: Path
 ) -> None:

@@ -249,6 +249,7 @@ async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> 
     assert (report.status, report.out) == (2, f"Invalid settings:\n{sentence}")
 
 
+@pytest.mark.long
 async def test_web_processes_that_cannot_start_end_it_with_a_status(settings: Settings) -> None:
     (settings.data_dir / "secrets" / "sign-in").mkdir(parents=True)
     options: dict[str, Any] = {"data_dir": settings.data_dir, "runner_socket": settings.data_dir / "none"}

@@ -147,6 +147,7 @@ async def _two_processes(settings: Settings) -> AsyncIterator[tuple[psutil.Proce
         await finish(process)
 
 
+@pytest.mark.long
 async def test_the_processes_of_a_server_add_up(measured: Settings, supervisor: ScriptedSupervisor) -> None:
     async def limit() -> float:
         return value((await scrape(measured))[1], "lockstep_database_connections_limit")

@@ -32,11 +32,13 @@ from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.authenticator_app import AUTHENTICATOR_URL as APP
 from tests.factories.authenticator_app import set_up_authenticator
 from tests.factories.browser_client import browser_client
+from tests.factories.databases import mainly_on
 from tests.factories.mailbox import Mailbox
 
 PASSWORD = "correct horse battery"
 TEA = {"email": "tea@example.org", "password": PASSWORD}
 INBOX, HTML = "/en/feedback/inbox", {"accept": "text/html"}
+pytestmark = mainly_on("postgresql")
 
 
 class Clock:
@@ -63,7 +65,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def settings(settings: Settings, database: Database) -> Settings:
-    """On each kind of database: what completes a change waits for the lock of the account."""
+    """On PostgreSQL, and in the long tests on SQLite: what completes a change waits for the lock of the account."""
     url = database.engine.url.render_as_string(hide_password=False)
     return settings.model_copy(update={"staff_second_factor": True, "database_url": url})
 

@@ -21,7 +21,10 @@ from app.settings import Settings
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON
+from tests.factories.databases import mainly_on
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+
+pytestmark = mainly_on("postgresql")  # where connections are scarce; SQLite has one writer anyway
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from app.progress.models import LedgerEntry
 from app.runs.models import Run, RunEvent
 from app.settings import Settings
 from tests.factories.browser_client import press_run
+from tests.factories.databases import mainly_on
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.web_process import WebProcess
 
@@ -48,6 +49,7 @@ async def _sequence(db: Database, run_id: str) -> list[int]:
 
 
 @pytest.mark.timeout(300)
+@mainly_on("sqlite")
 async def test_a_run_is_awarded_once_though_the_web_process_is_killed_while_it_ends(
     web: WebProcess, supervisor: ScriptedSupervisor, database: Database
 ) -> None:

@@ -9,4 +9,4 @@ from tests.factories.long_cases import run_long_cases
 
 @pytest.mark.timeout(1800)
 def test_pages_hold_in_every_window_and_language() -> None:
-    assert " passed" in run_long_cases("tests/browser", "long or windows")
+    assert " passed" in run_long_cases("tests/browser", marked="long or windows")

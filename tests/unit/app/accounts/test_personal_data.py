@@ -15,6 +15,7 @@ from app.main import FEATURES
 from app.progress.models import LedgerEntry
 from tests.factories.accounts import store_account
 from tests.factories.comments import make_comment
+from tests.factories.databases import mainly_on
 
 MANY, TEXT = 20_000, "x" * 2_000
 MIB = 1024 * 1024
@@ -34,6 +35,7 @@ async def write(db: Database, account: Account, count: int, word: str) -> None:
             session.add(comment)
 
 
+@mainly_on("sqlite")
 async def test_much_is_taken_along_with_little_in_memory_and_nothing_of_another(
     database: Database, tmp_path: Path
 ) -> None:
