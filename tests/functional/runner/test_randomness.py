@@ -33,7 +33,7 @@ print(json.dumps(drawn))
 """
 
 
-@pytest.mark.parametrize("keras", [3, 2])
+@pytest.mark.parametrize("keras", [3, pytest.param(2, marks=pytest.mark.long)])
 async def test_no_two_sessions_and_no_two_starts_draw_the_same(client: RunnerClient, keras: KerasVersion) -> None:
     learners = [SessionClient(client, keras=keras) for _ in range(2)]
     drawn = []

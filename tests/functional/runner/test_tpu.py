@@ -311,7 +311,7 @@ def run(forges: Forges) -> Run:
     return run
 
 
-@pytest.fixture(scope="module", params=[3, 2], ids=["Keras 3", "Keras 2"])
+@pytest.fixture(scope="module", params=[3, pytest.param(2, marks=pytest.mark.long)], ids=["Keras 3", "Keras 2"])
 def results(request: pytest.FixtureRequest, run: Run) -> Results:
     """The result of every program."""
     return run("tpu:4", request.param, PROGRAMS)

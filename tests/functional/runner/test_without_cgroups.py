@@ -73,6 +73,11 @@ TOO_MUCH = {
         ReachedLimit(name="processes", value=128, unit="count"),
     ),
 }
+LONG_CASES = {
+    *("memory of many processes", "memory that two processes share", "page tables", "a program that nobody may read"),
+    *("CPU time of one process", "CPU time of many processes"),
+}
+"""Left to the long tests, because each takes seconds."""
 LEFT_BEHIND = {  # not zeros: Linux 6.12 and later may free huge pages that hold nothing else, before anybody looks
     "CPU time": ("def work():\n    while True: pass", "cpu"),
     "memory": (
@@ -126,7 +131,13 @@ async def learner(bare: RealSupervisor) -> AsyncIterator[SessionClient]:
         await learner.leave()
 
 
-@pytest.mark.parametrize(("code", "limit"), TOO_MUCH.values(), ids=TOO_MUCH)
+@pytest.mark.parametrize(
+    ("code", "limit"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.long] if name in LONG_CASES else [])
+        for name, case in TOO_MUCH.items()
+    ],
+)
 async def test_what_a_run_uses_is_counted_over_all_its_processes(
     learner: SessionClient, code: str, limit: ReachedLimit
 ) -> None:
