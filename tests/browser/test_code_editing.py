@@ -216,7 +216,7 @@ async def test_tab_indents_and_escape_lets_it_leave(hall: VisitorFactory) -> Non
     assert await cell.code() == "    x = 1"
 
 
-@pytest.mark.parametrize("width", [360, 1920])
+@pytest.mark.parametrize("width", [pytest.param(360, marks=pytest.mark.long), 1920])
 async def test_tab_passes_through_the_editor_of_a_reader(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width)).open(LESSON)
     cell = CellPageObject(page, "strategy")

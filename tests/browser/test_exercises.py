@@ -313,7 +313,8 @@ CHINESE = Words(  # the lesson has no translation: its own words are English
 )
 
 
-@pytest.mark.parametrize(("language", "words"), [("ko", KOREAN), pytest.param("zh", CHINESE, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("language", "words"), [("ko", KOREAN), ("zh", CHINESE)])
 async def test_a_whole_exercise_fits_a_phone_in_another_language(
     hall: VisitorFactory, language: str, words: Words
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.accessibility import assert_accessible
@@ -61,6 +62,7 @@ async def test_a_worker_is_killed_from_the_page_and_started_again(hall: VisitorF
         await expect(said).not_to_contain_text("was killed")
 
 
+@pytest.mark.long
 async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(PAGE)
     await ran_on(page, CLUSTER)
@@ -85,6 +87,7 @@ async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None
         await expect(said).to_have_text("Canceled: worker 1 continues.")
 
 
+@pytest.mark.long
 async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=1920)).open(PAGE)
     panel = page.locator("#session")

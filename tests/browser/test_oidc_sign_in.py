@@ -31,7 +31,9 @@ async def campus(issuer: Issuer, network: Loopback, site: Site) -> AsyncIterator
         yield campus
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+@pytest.mark.parametrize(
+    "script", [True, pytest.param(False, marks=pytest.mark.long)], ids=["with script", "without script"]
+)
 async def test_a_link_leads_to_the_other_site_and_back_to_the_page(
     chromium: Browser, campus: Site, issuer: Issuer, script: bool
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
@@ -119,6 +120,7 @@ async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_on
     assert await visitor.context.cookies() == []
 
 
+@pytest.mark.long
 async def test_a_long_title_to_continue_with_fits_a_phone(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=320, height=800)).open(SECOND)
     await page.locator("#lesson-end").scroll_into_view_if_needed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import Route, expect
 
 from app.db import Database
@@ -198,6 +199,7 @@ async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: Visit
     assert await cell.code() == code
 
 
+@pytest.mark.long
 async def test_the_button_that_shows_the_code_that_ran_fits_a_thumb(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=360, height=800)).open(LESSON.format("ko"))
     cell = Result(page, "strategy")

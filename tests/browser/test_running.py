@@ -62,15 +62,6 @@ async def test_a_cell_whose_run_is_pressed_before_the_script_has_loaded_runs_the
     await cell.has_row("Replicas: 4")
 
 
-async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(FRONT_PAGE)
-    cell = CellPageObject(page, "strategy")
-
-    await cell.run()
-
-    await cell.has_row("Replicas: 4")
-
-
 async def test_a_usual_mistake_is_explained_in_the_language_of_the_page(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open("/ko/")
     cell = CellPageObject(page, "strategy")
@@ -211,6 +202,7 @@ async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_i
     assert await second.lines() == []
 
 
+@pytest.mark.long
 async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await skip_predictions(page)

@@ -80,6 +80,7 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
         await expect(page.get_by_role("status").filter(has_text=words)).to_be_in_viewport()
 
 
+@pytest.mark.long
 async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory) -> None:
     page = await (await crowd.admit()).open(LESSON.format("en"))
     await skip_predictions(page)
@@ -104,6 +105,7 @@ async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory)
     assert await second.lines() == ["1"]
 
 
+@pytest.mark.long
 async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(crowd: VisitorFactory) -> None:
     first = await (await crowd.admit()).open(LESSON.format("en"))
     second = await (await crowd.admit()).open(LESSON.format("en"))
@@ -123,11 +125,12 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     await waiting.has_row("my turn", timeout_s=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "told", "width"),
     [
         ("en", "ended to make room for someone", 1280),
-        pytest.param("ko", "자리를 내주었습니다", 360, marks=pytest.mark.long),
+        ("ko", "자리를 내주었습니다", 360),
     ],
 )
 async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
@@ -155,8 +158,12 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     ("language", "code", "outcome", "words"),
     [
         ("en", "while True: pass", "timeout", ["time limit 4 s", "make the loop shorter"]),
-        ("ko", "x = bytearray(2_000_000_000)\nx[::4096] = b'1' * len(x[::4096])", "memory", ["메모리 제한 400 MiB"]),
-        ("zh", "while True: print('x' * 1000)", "output", ["输出上限 1 MiB", "请"]),
+        pytest.param(
+            *("ko", "x = bytearray(2_000_000_000)\nx[::4096] = b'1' * len(x[::4096])", "memory"),
+            ["메모리 제한 400 MiB"],
+            marks=pytest.mark.long,
+        ),
+        pytest.param("zh", "while True: print('x' * 1000)", "output", ["输出上限 1 MiB", "请"], marks=pytest.mark.long),
     ],
 )
 async def test_a_limit_is_named_with_its_value_and_what_to_try(

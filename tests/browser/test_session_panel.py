@@ -59,7 +59,7 @@ async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: VisitorF
         assert not await page.evaluate(OVERLAP, ["#session-bar", ".foot-languages"]), f"at {width} px"
 
 
-@pytest.mark.parametrize("width", [360, 1920])
+@pytest.mark.parametrize("width", [pytest.param(360, marks=pytest.mark.long), 1920])
 async def test_a_run_is_interrupted_from_the_panel(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width, height=740)).open(LESSON)
     cell = CellPageObject(page, "strategy")

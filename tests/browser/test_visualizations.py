@@ -67,6 +67,7 @@ async def test_a_training_is_drawn_and_axe_finds_nothing(hall: VisitorFactory) -
     await assert_accessible_everywhere(cell.page, "a training", "#cell-strategy .output")
 
 
+@pytest.mark.long
 async def test_the_printed_head_of_a_table_is_no_chart(hall: VisitorFactory) -> None:
     table = """
 print("loss after epoch            1      2      3      4      5      6")
@@ -210,6 +211,7 @@ async def test_an_all_reduce_is_seen_whole_at_every_width(hall: VisitorFactory, 
             await cell.root.get_by_role("button", name="Step back").click()
 
 
+@pytest.mark.long
 async def test_below_much_output_the_controls_of_an_all_reduce_stay_in_view(hall: VisitorFactory) -> None:
     lines = '\nprint("\\n".join(f"line {n}" for n in range(60)))\n'
     cell = await opened(hall, lines + ALL_REDUCE.replace("REPLICAS", "8"), page=LESSON)
