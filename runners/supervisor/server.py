@@ -24,6 +24,7 @@ from typing import NoReturn
 import structlog
 import uvicorn
 from pydantic import ValidationError
+from starlette.applications import Starlette
 
 from runners.config.settings import RunnerSettings, describe_errors
 from runners.sandbox import linux
@@ -39,7 +40,9 @@ log = structlog.get_logger()
 _PATIENCE_S = 5.0
 """How long a supervisor that has been told to end may still hold its socket."""
 
-
+_KEEP_ALIVE_S = 60
+"""An idle connection stays open longer than clients keep theirs. Otherwise one now and then sends a request just as the
+connection closes, and on a busy machine often: the runner would seem to be away."""
 _M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 131_072
 """An option of glibc's ``mallopt``, and its value in bytes: the default one, but fixed."""
 
@@ -119,9 +122,19 @@ def main() -> None:
     except (SocketInUse, NoUserRange, OSError) as e:
         _refuse(str(e))
     # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
-    app = create_app(node)
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none")
-    asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+    asyncio.run(uvicorn.Server(server_config(create_app(node))).serve(sockets=[listening]))
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """How the supervisor serves its clients."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        lifespan="on",
+        ws="none",
+    )
 
 
 def raise_open_files_limit() -> None:

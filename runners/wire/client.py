@@ -56,6 +56,10 @@ class ResourceNotFound(RequestRefused):
     """The supervisor has no such run or session, or no longer has it."""
 
 
+KEEP_ALIVE_S = 5.0
+"""How long a client keeps an idle connection; the supervisor keeps it longer."""
+
+
 class RunnerClient:
     """One supervisor. Safe to share between tasks; close it when done.
 
@@ -66,7 +70,7 @@ class RunnerClient:
 
     def __init__(self, socket: Path, *, untrusted_users: bool = False) -> None:
         self.socket = socket
-        no_limit = httpx.Limits(max_connections=None)
+        no_limit = httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S)
         self._http = httpx.AsyncClient(  # verify=False: there is no TLS, and loading certificates takes 20 ms
             transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=no_limit, verify=False),
             base_url="http://supervisor",

@@ -100,7 +100,14 @@ class ScriptedSupervisor:
     async def start(self) -> None:
         self.socket.unlink(missing_ok=True)
         self._cut = asyncio.Event()
-        config = uvicorn.Config(self._app(), uds=str(self.socket), lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            self._app(),
+            uds=str(self.socket),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=60,  # as the real one
+        )
         self._server = HttpServer(config)
         await self._server.start()
 

@@ -17,7 +17,7 @@ ROOM, QUEUE = 2, 10 * 2
 @pytest.fixture(scope="module")
 def node() -> Iterator[RealSupervisor]:
     """A node with room for two sessions, and for three of one learner."""
-    node = RealSupervisor(max_sessions=ROOM, sessions_per_learner=3, idle_s=30, limits__processes=128, unstored_mb=16)
+    node = RealSupervisor(max_sessions=ROOM, sessions_per_learner=3, limits__processes=128, unstored_mb=16)
     yield node.start()
     node.remove()
 

@@ -1,4 +1,4 @@
-"""The supervisor's log."""
+"""The supervisor's log, and how long it keeps connections."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from starlette.applications import Starlette
 
 from runners.supervisor import server
+from runners.wire.client import KEEP_ALIVE_S
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +35,7 @@ def test_a_traceback_in_the_log_shows_no_local_variables(capsys: pytest.CaptureF
     assert "it broke" in log
     assert "LookupError: a mistake of ours" in log
     assert str(2**40) not in log
+
+
+def test_idle_connections_are_closed_by_clients_and_never_by_the_supervisor_first() -> None:
+    assert server.server_config(Starlette()).timeout_keep_alive > 5 * KEEP_ALIVE_S
