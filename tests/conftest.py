@@ -174,8 +174,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    """A migrated database of each kind, without rows."""
-    db = Database(database_url)
+    """A migrated database of each kind, without rows. It waits for as long as a busy machine may take."""
+    db = Database(database_url, wait_s=60.0)
     if db.file() is None:
         await delete_rows(db)
     yield db
