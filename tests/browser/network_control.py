@@ -19,6 +19,13 @@ async def hold_requests(page: Page, addresses: str) -> asyncio.Event:
     return released
 
 
+def requests_to(page: Page, address: str, method: str = "GET") -> list[str]:
+    """The URLs of requests from now on that contain this address."""
+    urls: list[str] = []
+    page.on("request", lambda each: urls.append(each.url) if address in each.url and each.method == method else None)
+    return urls
+
+
 async def drop_responses(page: Page, addresses: str) -> None:
     """Let requests to this address arrive, but lose the responses until the page is unrouted."""
 

@@ -17,7 +17,7 @@ from tests.browser.accessibility import (
     assert_readable_in_both_themes,
 )
 from tests.browser.conftest import VisitorFactory
-from tests.browser.network_control import drop_responses, hold_requests, wait_for_requests
+from tests.browser.network_control import drop_responses, hold_requests, requests_to, wait_for_requests
 from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 from tests.factories.xss_payloads import XSS_PAYLOADS
 
@@ -385,12 +385,16 @@ async def test_a_comment_sent_before_the_script_has_loaded_is_sent_once_and_the_
     page = await ada.page()
     script = await hold_requests(page, "**/chunks/comments-*")
     await page.goto(ada.site.url(COMMENTS))
+    sent = requests_to(page, "/comments", "POST")
     text = unique("Faster than the script")
     field = page.get_by_label("Your comment")
     await field.fill(text)
     await page.get_by_role("button", name="Send").dblclick()
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    assert sent == [], "its answer could come before the script"
     script.set()
     await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    assert len(sent) == 1
     await expect(field).to_have_value("")
     await page.reload()
     await expect(page.locator(".thread", has_text=text)).to_have_count(1)
@@ -412,8 +416,11 @@ async def test_the_comments_of_a_cell_open_once_the_script_of_the_panel_has_load
     script = await hold_requests(page, "**/chunks/discuss-*")
     await page.goto(ada.site.url(LESSON))
     panel = page.locator("#discuss")
+    asked = requests_to(page, "/comments?cell=")
     await page.locator("#cell-strategy [data-discuss]").click()
     await page.locator("#cell-components [data-discuss]").click()
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    assert asked == [], "the answer could come before the panel is open"
     script.set()
     await expect(panel).to_be_visible()
     await expect(panel.get_by_label("Your comment")).to_be_visible()
