@@ -34,6 +34,7 @@ ADMONITION_TITLES = {
     "error": N_("Error"),
     "seealso": N_("See also"),
 }
+_SAME_LOOK = {"attention": "caution", "danger": "warning", "error": "warning"}
 _PERCENTAGES = (25, 50, 75, 100)
 
 
@@ -80,7 +81,7 @@ class DirectiveRenderer(RendererHTML):
                 env["tab_sets"] = number = int(env.get("tab_sets", 0)) + 1
                 env.setdefault("open_tabs", []).append([number, 0, _selected_tab(tokens, idx)])
                 label = escapeHtml(gettext("Tabs"))
-                return f'<div class="tabs" role="radiogroup" aria-label="{label}"{_id(tokens[idx])}>\n'
+                return f'<div class="tabs" role="group" aria-label="{label}"{_id(tokens[idx])}>\n'
             case "tab":
                 return ""
             case "grid":
@@ -266,10 +267,11 @@ def _id(token: Token) -> str:
 
 def _look(directive: Directive) -> str:
     if directive.name in ADMONITIONS:
-        return directive.name
+        return _SAME_LOOK.get(directive.name, directive.name)
     if directive.name in ("margin", "sidebar", "topic"):
         return "topic" if directive.name == "topic" else "margin"
-    return next((name for name in directive.classes if name in ADMONITIONS), "note")
+    look = next((name for name in directive.classes if name in ADMONITIONS), "note")
+    return _SAME_LOOK.get(look, look)
 
 
 def _gate_title(token: Token, labels: Labels) -> str:

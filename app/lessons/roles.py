@@ -15,13 +15,13 @@ from app.lessons.labels import Label, Labels
 from app.lessons.links import InvalidLink, LinkTarget, parse_link
 
 ROLES = {
-    "abbr": "An abbreviation with its meaning: {abbr}`TPU (tensor processing unit)`.",
-    "cite": "A work of the bibliography: {cite}`dean2012`. {cite:t}`dean2012` is part of a sentence; {cite:p} is the "
-    "same as {cite}. Several keys are separated by commas.",
+    "abbr": "An abbreviation with its meaning, such as `TPU (tensor processing unit)`.",
+    "cite": "A work of the bibliography, by its key. `cite:t` is part of a sentence; `cite:p` is the same as `cite`. "
+    "Separate several keys by commas.",
     "code": "`Code`, as between backticks.",
     "command": "A command, shown as code.",
-    "doc": "Another lesson of the course: {doc}`scaling-the-loss`.",
-    "download": "A file of the lesson to download: {download}`the data <assets/data.csv>`.",
+    "doc": "Another lesson of the course, such as `scaling-the-loss`, or `the next lesson <scaling-the-loss>`.",
+    "download": "A file of the lesson to download, such as `the data <assets/data.csv>`.",
     "emphasis": "*Stressed* words.",
     "envvar": "An environment variable, shown as code.",
     "eq": "The number of a formula that has a name.",
@@ -29,17 +29,17 @@ ROLES = {
     "guilabel": "A word of a user interface, shown in bold.",
     "index": "Words for an index; only the words are shown.",
     "kbd": "A key to press: {kbd}`Shift`.",
-    "literal": "The same as {code}.",
+    "literal": "The same as `code`.",
     "math": "A formula within the text, as `$…$` is.",
     "menuselection": "A path in a menu, shown in bold.",
-    "numref": "The number of a figure, table, listing, or exercise: {numref}`lanes`, {numref}`the plan %s <lanes>`.",
+    "numref": "The number of a figure, table, listing, or exercise, such as `lanes`, or `figure %s <lanes>`.",
     "program": "The name of a program, shown as code.",
-    "ref": "Anything that has a name: {ref}`sum-rule`, {ref}`the rule <sum-rule>`.",
+    "ref": "Anything that has a name, such as `sum-rule`, or `the rule <sum-rule>`.",
     "samp": "Sample text, shown as code.",
     "strong": "**Bold** words.",
     "sub": "Subscript.",
     "sup": "Superscript.",
-    "term": "A term of a glossary: {term}`replica`.",
+    "term": "A term of the lesson's glossary.",
 }
 """Every role and its description, for the reference in ``docs/teach``."""
 
