@@ -107,6 +107,16 @@ class Settings(BaseSettings):
     lessons_dir: Path = Path("lessons")
     """The directory of courses. If it is not set and there is no directory ``lessons``, Lockstep serves the lessons
     that it comes with."""
+    pdf_browser: Path | None = None
+    """Chromium or Chrome, such as ``/usr/bin/chromium``, which prints lessons as PDFs. If empty, pages offer none. The
+    server must not run as root, or the browser cannot isolate what learners' code displayed."""
+    lessons_source: str = ""
+    """Where a code host shows the directory of courses, such as ``https://github.com/owner/name/blob/main/lessons``.
+    If set, lessons link to their source there, and to its editor if the host has one."""
+    colab_notebooks: str = ""
+    """A folder on GitHub with the notebooks of ``lockstep lesson export``, such as
+    ``https://github.com/owner/name/blob/main/notebooks``. If set, lessons link to ``COURSE/LESSON.ipynb`` in it, opened
+    in Colab."""
     public_url: str = ""
     """The address at which learners reach the server, such as ``https://learn.example.org``. Set it if there is a
     proxy."""
@@ -210,6 +220,32 @@ class Settings(BaseSettings):
         if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
+
+    @field_validator("pdf_browser")
+    @classmethod
+    def _program(cls, path: Path | None) -> Path | None:
+        if path is None or str(path) == ".":
+            return None
+        whole = path.expanduser().absolute()
+        if not os.access(whole, os.X_OK) or whole.is_dir():
+            raise ValueError(f"there is no program {whole}")
+        return whole
+
+    @field_validator("lessons_source", "colab_notebooks")
+    @classmethod
+    def _folder_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        plain = not (parts.query or parts.fragment or "@" in parts.netloc) and url.isascii() and url.isprintable()
+        if url and (parts.scheme != "https" or not parts.hostname or not plain or set(url) & set(' "<>')):
+            raise ValueError("it must be an address such as https://github.com/owner/name/blob/main/lessons")
+        return url.rstrip("/")
+
+    @field_validator("colab_notebooks")
+    @classmethod
+    def _github(cls, url: str) -> str:
+        if url and (urlsplit(url).hostname != "github.com" or "/blob/" not in url):
+            raise ValueError("Colab opens notebooks from https://github.com/owner/name/blob/branch/folder")
+        return url
 
     @field_validator("sentry_dsn")
     @classmethod

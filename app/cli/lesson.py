@@ -15,6 +15,7 @@ from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.exercise_check import judge_samples
 from app.cli.lesson_diff import diff_translations
+from app.cli.lesson_export import export_lessons
 from app.cli.lesson_import import import_lessons
 from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, shown_path
 from app.cli.lesson_runner import (
@@ -40,8 +41,9 @@ from runners.wire.client import RunnerClient, RunnerError
 Show = Callable[[str], object]
 """Prints a part of the report."""
 
-app = typer.Typer(no_args_is_help=True, help="List, check, and import lessons.")
+app = typer.Typer(no_args_is_help=True, help="List, check, import, and export lessons.")
 app.command("import")(import_lessons)
+app.command("export")(export_lessons)
 
 
 app.command("diff")(diff_translations)

@@ -1,4 +1,4 @@
-"""Converts a lesson's notebook to a single HTML page, a Python script or Markdown, with nbconvert.
+"""Converts a lesson's notebook to a single HTML page, slides, a Python script or Markdown, with nbconvert.
 
 Imported at the first such download, because nbconvert takes a second and 25 MB. The HTML page loads nothing from other
 hosts and runs no script: formulas are MathML, pictures are embedded, and its own content security policy forbids
@@ -20,6 +20,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
 from app.exports.setup_cell import NEEDS_COMMENT
+from app.exports.slides import SLIDES_BLOCK, SLIDES_STYLE, as_slides
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.python_source import without_magics
 from app.lessons.untrusted_markdown import render_untrusted_markdown
@@ -46,7 +47,17 @@ _ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
 
 def to_html(made: NotebookNode) -> str:
     """A single HTML file without scripts."""
-    exporter = _MathMLPageExporter(raw_template=_PAGE_TEMPLATE, language_code=made.metadata.lockstep.language)
+    return _to_page(made, _PAGE_TEMPLATE)
+
+
+def to_slides(made: NotebookNode) -> str:
+    """Slides in a single HTML file without scripts."""
+    template = _PAGE_TEMPLATE.replace("</style>\n{%- endblock -%}", f"</style>\n{SLIDES_STYLE}{{%- endblock -%}}", 1)
+    return _to_page(as_slides(made), template + SLIDES_BLOCK)
+
+
+def _to_page(made: NotebookNode, template: str) -> str:
+    exporter = _MathMLPageExporter(raw_template=template, language_code=made.metadata.lockstep.language)
     exporter.register_filter("ansi2html", _ansi_to_html)
     return _export(exporter, NotebookNode(made | {"cells": [_sanitize_cell(cell) for cell in made.cells]}))
 
@@ -69,7 +80,12 @@ def to_markdown(made: NotebookNode) -> str:
     return _export(exporter, NotebookNode(made | {"cells": cells}))
 
 
-CONVERTERS: dict[str, Callable[[NotebookNode], str]] = {"html": to_html, "py": to_script, "markdown": to_markdown}
+CONVERTERS: dict[str, Callable[[NotebookNode], str]] = {
+    "html": to_html,
+    "slides": to_slides,
+    "py": to_script,
+    "markdown": to_markdown,
+}
 """By the extension in the URL."""
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated, Literal, ParamSpec
 
+import structlog
 from fastapi import APIRouter, Depends, Query
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -14,50 +16,54 @@ from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
 from app.db import Database
-from app.errors import RequestTooLarge
+from app.errors import NotFound, ServiceUnavailable
+from app.exports.cache import ExportCache
+from app.exports.files import (
+    MEDIA_TYPES,
+    ExportFormat,
+    ScratchByCell,
+    course_archive,
+    file_name,
+    lesson_file,
+)
 from app.exports.latest_runs import CellRun, latest_runs_by_cell
+from app.exports.pdf import PdfUnavailable
 from app.i18n import N_
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
 from app.runs.lesson_lookup import LessonLookupDep
-from app.runs.models import ScratchCell
 from app.runs.scratch_cells import in_page_order, list_scratch_cells
+from app.settings import Settings
 from app.web.access import Access
 from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
 from app.web.languages import LANGUAGE_PREFIX
 
+P = ParamSpec("P")
+_log = structlog.get_logger(__name__)
+
 router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 
 _PLAYGROUND = "~playground/mine"
-ScratchByCell = Mapping[str, Sequence[ScratchCell]]
-"""The learner's own cells of a lesson, by the name of the cell that they follow."""
-MAX_CONVERTED_BYTES = 16_000_000
-"""Larger notebooks are not converted to other formats."""
-ExportFormat = Literal["ipynb", "html", "py", "markdown"]
-_MEDIA_TYPES: Mapping[ExportFormat, str] = {
-    "ipynb": "application/x-ipynb+json",
-    "html": "text/html; charset=utf-8",
-    "py": "text/x-python; charset=utf-8",
-    "markdown": "text/markdown; charset=utf-8",
-}
 EXPORT_LOCK = AppKey[asyncio.Lock]("export_lock")
 """Held while a learner's outputs are loaded and converted, so that waiting requests hold none in memory."""
+EXPORT_CACHE = AppKey[ExportCache]("export_cache")
+ExportCacheDep = Annotated[ExportCache, Depends(EXPORT_CACHE.from_request)]
 ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
 _EXECUTOR = ThreadPoolExecutor(1, "export")
 """A large notebook takes seconds of CPU time; work in other threads must not wait for it."""
 
 
-class ExportTooLarge(RequestTooLarge):
-    """The outputs are too large for any format but the notebook."""
+class PdfFailed(ServiceUnavailable):
+    """The browser that prints PDFs failed; the log says how."""
 
-    message = N_("Your outputs are too large for this format. Download the notebook instead.")
+    message = N_("The PDF could not be made. Download the HTML page and print it.")
 
 
 class ExportFormatConvertor(Convertor[str]):
     """Matches the file extensions of downloads; ``.md`` is the lesson's source."""
 
-    regex = "ipynb|html|py|markdown"
+    regex = "ipynb|html|slides|pdf|py|markdown"
 
     def convert(self, value: str) -> str:
         return value
@@ -80,6 +86,7 @@ async def download(
     catalog: CatalogDep,
     db: DatabaseDep,
     exporting: ExportLockDep,
+    cache: ExportCacheDep,
     settings: SettingsDep,
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
@@ -87,10 +94,34 @@ async def download(
     origin = settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
     if what == "mine" and learner is not None:
-        body = await _export_work(db, exporting, learner, lesson, page, form)
+        body = await _export_work(db, exporting, learner, lesson, page, form, settings)
     else:
-        body = await _convert_in_thread(form, lesson, page, {}, {})
-    return _file_response(body, lesson.slug, form, private=what == "mine")
+        body = await _in_thread(_original, cache, form, lesson, page, settings)
+    return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=what == "mine")
+
+
+@router.get("/courses/{course:slug}/lessons.{form:form}.zip", name="export_course")
+async def download_course(
+    request: Request,
+    lang: str,
+    course: str,
+    form: ExportFormat,
+    catalog: CatalogDep,
+    cache: ExportCacheDep,
+    settings: SettingsDep,
+) -> Response:
+    """The lessons of a course as their authors wrote them, each in the reader's language if it is translated."""
+    if form == "pdf":  # the browser would need minutes
+        raise NotFound
+    lessons = [entry.lesson for entry in catalog.outline(course, lang).lessons if entry.lesson is not None]
+    origin = settings.public_url or str(request.base_url).rstrip("/")
+    pages = {
+        one.key: origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=one.slug) for one in lessons
+    }
+    body = await _in_thread(
+        course_archive, form, lessons, lambda one: _original(cache, form, one, pages[one.key], settings)
+    )
+    return _file_response(body, f"{course}.zip", "application/zip", private=False)
 
 
 @router.get("/playground.{form:form}", name="export_playground")
@@ -107,48 +138,59 @@ async def download_playground(
     lesson = await lookup.lesson(_PLAYGROUND)
     origin = settings.public_url or str(request.base_url).rstrip("/")
     page = f"{origin}/{lang}/playground"
-    body = await _export_work(db, exporting, learner or "", lesson, page, form)
-    return _file_response(body, "playground", form, private=True)
+    body = await _export_work(db, exporting, learner or "", lesson, page, form, settings)
+    return _file_response(body, file_name("playground", form), MEDIA_TYPES[form], private=True)
 
 
 async def _export_work(
-    db: Database, exporting: asyncio.Lock, learner: str, lesson: Lesson, page: str, form: ExportFormat
+    db: Database,
+    exporting: asyncio.Lock,
+    learner: str,
+    lesson: Lesson,
+    page: str,
+    form: ExportFormat,
+    settings: Settings,
 ) -> bytes:
     """The lesson with what the learner has run and added."""
     async with exporting:  # waiting requests hold no outputs in memory
         async with db.session() as session:
             runs = await latest_runs_by_cell(session, learner, lesson.key)
             scratch = in_page_order(await list_scratch_cells(session, learner, lesson.key), lesson)
-        return await _convert_in_thread(form, lesson, page, runs, scratch)
+        return await _in_thread(_make, form, lesson, page, runs, scratch, settings, False)
 
 
-def _file_response(body: bytes, name: str, form: ExportFormat, *, private: bool) -> Response:
-    ending = "md" if form == "markdown" else form
+def _original(cache: ExportCache, form: ExportFormat, lesson: Lesson, page: str, settings: Settings) -> bytes:
+    """A lesson as its author wrote it, which is the same for everyone until its file changes."""
+    key = (form, lesson.key, lesson.language, lesson.digest, page)
+    return cache.get(key, lambda: _make(form, lesson, page, {}, {}, settings, True))
+
+
+def _make(
+    form: ExportFormat,
+    lesson: Lesson,
+    page: str,
+    runs: Mapping[str, CellRun],
+    scratch: ScratchByCell,
+    settings: Settings,
+    trusted: bool,
+) -> bytes:
+    try:
+        return lesson_file(form, lesson, page, runs, scratch, browser=settings.pdf_browser, trusted=trusted)
+    except PdfUnavailable as e:
+        if settings.pdf_browser is None:
+            raise NotFound from e
+        _log.warning("pdf_failed", lesson=lesson.key, reason=str(e))
+        raise PdfFailed from e
+
+
+async def _in_thread(work: Callable[P, bytes], *arguments: P.args, **named: P.kwargs) -> bytes:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_EXECUTOR, partial(work, *arguments, **named))
+
+
+def _file_response(body: bytes, name: str, media_type: str, *, private: bool) -> Response:
     headers = {
-        "content-disposition": f'attachment; filename="{name}.{ending}"',
+        "content-disposition": f'attachment; filename="{name}"',
         "cache-control": "private, no-store" if private else "no-cache",
     }
-    return Response(body, media_type=_MEDIA_TYPES[form], headers=headers)
-
-
-async def _convert_in_thread(
-    form: ExportFormat, lesson: Lesson, page: str, runs: Mapping[str, CellRun], scratch: ScratchByCell
-) -> bytes:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_EXECUTOR, _export_body, form, lesson, page, runs, scratch)
-
-
-def _export_body(
-    form: ExportFormat, lesson: Lesson, page: str, runs: Mapping[str, CellRun], scratch: ScratchByCell
-) -> bytes:
-    from app.exports.notebook import build_notebook, dump_notebook  # nbformat takes 0.2 s, so not at the start
-
-    made = build_notebook(lesson, page, runs, scratch)
-    text = dump_notebook(made)
-    if form == "ipynb":
-        return text.encode()
-    if len(text) > MAX_CONVERTED_BYTES:
-        raise ExportTooLarge
-    from app.exports.convert import CONVERTERS  # nbconvert takes a second and 25 MB, so not at the start
-
-    return CONVERTERS[form](made).encode()
+    return Response(body, media_type=media_type, headers=headers)

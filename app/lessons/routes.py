@@ -33,8 +33,11 @@ from app.lessons.errors import LessonMoved
 from app.lessons.machine_labels import lesson_machine_labels
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.lessons.navigation import format_mistakes
+from app.lessons.source_links import source_links
 from app.lessons.url_paths import LESSON_PATH
+from app.settings import Settings
 from app.web.access import Access
+from app.web.dependencies import SettingsDep
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_cached_page, render_private_page
 
@@ -70,10 +73,12 @@ async def course_cover(request: Request, lang: str, course: str, catalog: Catalo
 
 
 @router.get(LESSON_PATH, name="lesson")
-async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
+async def lesson_page(
+    request: Request, lang: str, course: str, slug: str, catalog: CatalogDep, settings: SettingsDep
+) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     return _lesson_page_response(
-        request, catalog, "lessons/lesson.html", lambda: _lesson_context(catalog, lesson, lang)
+        request, catalog, "lessons/lesson.html", lambda: _lesson_context(catalog, lesson, lang, settings)
     )
 
 
@@ -130,7 +135,7 @@ def _first_runnable_cell(lesson: Lesson) -> Cell | None:
     return next((cell for cell in lesson.cells if not cell.tags & idle), None)
 
 
-def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str) -> Mapping[str, Any]:
+def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str, settings: Settings) -> Mapping[str, Any]:
     before, after = catalog.neighbours(lesson, language)
     return {
         "lesson": lesson,
@@ -142,6 +147,8 @@ def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str) -> Mapp
         ],
         "machines": lesson_machine_labels(lesson),
         "mistakes": format_mistakes(catalog, lesson.course, lesson.slug),
+        "links": source_links(lesson, settings),
+        "has_pdf": settings.pdf_browser is not None,
     }
 
 

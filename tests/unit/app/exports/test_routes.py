@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import subprocess
 import sys
+import zipfile
 
 import httpx
 import nbformat
@@ -124,7 +126,7 @@ async def test_the_source_of_a_lesson_keeps_its_address(client: httpx.AsyncClien
 async def test_outputs_too_large_to_convert_are_refused_with_a_sentence(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.exports.routes.MAX_CONVERTED_BYTES", 100)
+    monkeypatch.setattr("app.exports.files.MAX_CONVERTED_BYTES", 100)
 
     refused = await client.get(ADDRESS.replace("ipynb", "html"))
     assert refused.status_code == 413
@@ -153,3 +155,28 @@ async def test_nbconvert_is_not_imported_before_somebody_needs_it() -> None:
     )
 
     assert ran.stdout == "False\n"
+
+
+async def test_slides_and_the_archive_of_a_course_are_made_once(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slides = await client.get(ADDRESS.replace("ipynb", "slides"))
+    archive = await client.get("/en/courses/small/lessons.ipynb.zip")
+
+    assert slides.headers["content-disposition"] == 'attachment; filename="first-slides.html"'
+    assert '<section class="slide">' in slides.text
+    assert archive.headers["content-disposition"] == 'attachment; filename="small.zip"'
+    with zipfile.ZipFile(io.BytesIO(archive.content)) as files:
+        first, *_ = files.namelist()
+        assert first == "small/01-first.ipynb"
+        assert nbformat.reads(files.read(first).decode(), as_version=4).metadata.lockstep.title == "The first lesson"
+
+    monkeypatch.setattr("app.exports.routes.lesson_file", None)
+    assert (await client.get("/en/courses/small/lessons.ipynb.zip")).content == archive.content
+    assert (await client.get(ADDRESS.replace("ipynb", "slides"))).content == slides.content
+
+
+@pytest.mark.parametrize("path", ["/en/courses/small/first.pdf", "/en/courses/small/lessons.pdf.zip"])
+async def test_there_is_no_pdf_without_a_browser(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).status_code == 404
+    assert "first.pdf" not in (await client.get("/en/courses/small/first")).text
