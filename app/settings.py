@@ -344,6 +344,11 @@ class Settings(BaseSettings):
         return self.data_dir / "last-good-courses"
 
     @property
+    def added_courses_dir(self) -> Path:
+        """The folder of the courses that ``lockstep course add`` has copied."""
+        return self.data_dir / "courses"
+
+    @property
     def visitor_retention(self) -> timedelta | None:
         """How long visitors are kept after they were last seen; None means forever."""
         return timedelta(days=self.visitor_retention_days) if self.visitor_retention_days else None

@@ -58,7 +58,7 @@ def judge(
 
 def _find(settings: Settings, name: str, exercise: str) -> tuple[Lesson, Cell]:
     """The lesson and the cell, or an exit with a sentence that names those there are."""
-    catalog = Catalog(settings.lessons_dir, quiet=True)
+    catalog = Catalog(settings.lessons_dir, added=settings.added_courses_dir, quiet=True)
     catalog.reload()
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     lesson = next((lesson for lesson in lessons if name in (lesson.key, lesson.slug)), None)

@@ -110,7 +110,7 @@ def check(
     )
     with published_courses(settings, since) as published:
         lost = lost_names(published.with_drafts.every(), catalog.with_drafts) if published is not None else ()
-        theirs = [one for one in lost if target is None or belongs_to(one.path, catalog.root, target)]
+        theirs = [one for one in lost if target is None or belongs_to(one.path, catalog.root_of(one.path), target)]
         report.warnings += [replace(one, warning=True) for one in theirs]
 
     def show(text: str) -> None:
@@ -134,7 +134,7 @@ def check(
 
 
 def _catalog(settings: Settings) -> Catalog:
-    catalog = Catalog(settings.lessons_dir, quiet=True)
+    catalog = Catalog(settings.lessons_dir, added=settings.added_courses_dir, quiet=True)
     catalog.reload()
     return catalog
 
@@ -195,9 +195,9 @@ def _select_lessons(catalog: Catalog, target: str | None) -> tuple[list[Lesson],
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if target is None:
         return lessons, list(catalog.problems)
-    mistakes = [m for m in catalog.problems if belongs_to(m.path, catalog.root, target)]
-    root = catalog.root
-    chosen = [lesson for lesson in lessons if belongs_to(root / lesson.key / "lesson.md", root, target)]
+    mistakes = [m for m in catalog.problems if belongs_to(m.path, catalog.root_of(m.path), target)]
+    paths = {lesson.key: lesson.source_path for lesson in lessons}
+    chosen = [one for one in lessons if belongs_to(paths[one.key], catalog.root_of(paths[one.key]), target)]
     if not chosen and not mistakes:
         known = ", ".join(lesson.slug for lesson in lessons)
         fail(f"There is no lesson or course '{target}'. Lessons: {known}.", USAGE_ERROR)

@@ -37,7 +37,7 @@ def export_lessons(
     settings = read_settings()
     if language not in LANGUAGE_CODES:
         fail(f"There is no language '{language}'. Use {', '.join(LANGUAGE_CODES)}.", USAGE_ERROR)
-    catalog = Catalog(settings.lessons_dir, quiet=True)
+    catalog = Catalog(settings.lessons_dir, added=settings.added_courses_dir, quiet=True)
     catalog.reload()
     lessons, is_course = _select(catalog, name, language)
     stem = lessons[0].course if is_course else lessons[0].slug

@@ -14,6 +14,7 @@ _COMMANDS = (
     "doctor",
     "lesson",
     "exercise",
+    "course",
     "user",
     "maintenance",
     "secret",

@@ -1,4 +1,4 @@
-"""Formulas that lessons can show: environments of MathJax that MathML lacks are replaced by those it has."""
+"""Formulas that lessons can show: what MathJax has and lessons lack is replaced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ ENVIRONMENT = re.compile(
 )
 """A paragraph that is a formula without dollar signs, as MathJax reads it."""
 _REPLACED = (
-    (re.compile(r"\\(begin|end)\{(?:align|eqnarray|flalign)\*?\}"), r"\\\1{aligned}"),
-    (re.compile(r"\\(begin|end)\{(?:gather|multline)\*?\}"), r"\\\1{gathered}"),
-    (re.compile(r"\\(?:begin|end)\{(?:equation|displaymath|math)\*?\}"), ""),
-    (re.compile(r"\\(?:nonumber|notag)\b|\\label\{[^}]*\}"), ""),
+    (re.compile(r"\\(?:begin|end)\{(?:displaymath|math)\}"), ""),
     (re.compile(r"\\(?:mbox|hbox)\b"), r"\\text"),
     (re.compile(r"\\bm\b"), r"\\boldsymbol"),
     (re.compile(r"^[ \t]*\n", re.MULTILINE), ""),

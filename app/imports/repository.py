@@ -153,7 +153,7 @@ class _Git:
         except FileNotFoundError as e:
             raise CannotImport("git is not installed; install it, or import a folder") from e
         try:
-            output, errors = process.communicate(stdin, timeout=max(0.1, self._deadline - time.monotonic()))
+            output, errors = process.communicate(stdin, timeout=max(0.0, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired as e:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
 from app.lessons.last_good import LastGoodCourses
 from app.lessons.model import Course, Lesson
-from app.lessons.snapshot import Snapshot, load_snapshot, without_drafts
+from app.lessons.snapshot import Snapshot, has_courses, joined, load_snapshot, without_drafts
 
 _log = structlog.get_logger(__name__)
 
@@ -197,10 +198,12 @@ class CatalogView:
 class Catalog(CatalogView):
     """The catalog for everyone; ``with_drafts`` is the one for instructors. If ``quiet``, errors are not logged.
 
-    With a folder ``kept``, the last good version of each course is kept there, and survives a restart.
+    ``added`` is the folder of the courses that ``lockstep course add`` has copied. With a folder ``kept``, the last
+    good version of each course of ``root`` is kept there, and survives a restart.
     """
 
-    def __init__(self, root: Path, *, quiet: bool = False, kept: Path | None = None) -> None:
+    def __init__(self, root: Path, *, added: Path | None = None, quiet: bool = False, kept: Path | None = None) -> None:
+        self.added = added
         self._quiet = quiet
         self._last_good = LastGoodCourses(root, kept) if kept is not None else None
         self._loaded = False
@@ -220,6 +223,8 @@ class Catalog(CatalogView):
         with self._loading:
             before = self.with_drafts.snapshot
             after = self._load(before)
+            if self.added is not None and has_courses(self.added):
+                after = joined(after, load_snapshot(self.added, before))
             self.with_drafts.snapshot = after
             self.snapshot = without_drafts(after)
             for follow in self._afterwards:
@@ -246,7 +251,7 @@ class Catalog(CatalogView):
         while True:
             try:
                 async for changes in awatch(
-                    self.root,
+                    *self._watched(),
                     watch_filter=_ContentFilter(),
                     debounce=_DEBOUNCE_MS,
                     rust_timeout=_LOOK_AT_CLOCK_MS,
@@ -259,9 +264,20 @@ class Catalog(CatalogView):
                 await asyncio.sleep(_WATCH_RETRY_DELAY_S)
                 await asyncio.to_thread(self.reload)
 
+    def root_of(self, path: Path) -> Path:
+        """The folder of courses that a file is in."""
+        return self.added if self.added is not None and path.is_relative_to(self.added) else self.root
+
     def _publication_is_due(self) -> bool:
         due = self.with_drafts.snapshot.next_publication
         return due is not None and due <= datetime.now(UTC)
+
+    def _watched(self) -> list[Path]:
+        if self.added is None:
+            return [self.root]
+        with suppress(OSError):  # read-only: nothing can be added
+            self.added.mkdir(exist_ok=True)
+        return [self.root, *([self.added] if self.added.is_dir() else [])]
 
     @property
     def problems(self) -> tuple[LessonFileError, ...]:

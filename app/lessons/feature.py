@@ -24,7 +24,8 @@ _ENDING_S = 5.0
 
 def setup(app: FastAPI) -> None:
     settings = SETTINGS.get(app)
-    CATALOG.set(app, Catalog(settings.lessons_dir, kept=settings.last_good_courses))
+    added, kept = settings.added_courses_dir, settings.last_good_courses
+    CATALOG.set(app, Catalog(settings.lessons_dir, added=added, kept=kept))
 
 
 @asynccontextmanager

@@ -99,6 +99,33 @@ def without_drafts(snapshot: Snapshot) -> Snapshot:
     )
 
 
+def has_courses(root: Path) -> bool:
+    """Whether a folder that may be missing has a course."""
+    try:
+        return bool(_course_folders(root))
+    except OSError:
+        return False
+
+
+def joined(own: Snapshot, added: Snapshot) -> Snapshot:
+    """The courses of two folders. Of two with the same name, that of ``own`` counts."""
+
+    def is_new(key: str) -> bool:
+        return key.partition("/")[0] not in own.courses
+
+    publications = (at for at in (own.next_publication, added.next_publication) if at is not None)
+    return Snapshot(
+        courses={**own.courses, **{name: course for name, course in added.courses.items() if is_new(name)}},
+        lessons={**own.lessons, **{key: shown for key, shown in added.lessons.items() if is_new(key[0])}},
+        mistakes=tuple(sorted({*own.mistakes, *added.mistakes})),
+        readings={**added.readings, **own.readings},
+        digest=content_digest(own.digest, added.digest),
+        drafts=own.drafts | frozenset(filter(is_new, added.drafts)),
+        former={**own.former, **{key: now for key, now in added.former.items() if is_new(key)}},
+        next_publication=min(publications, default=None),
+    )
+
+
 def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
     """Read the folder of courses."""
     courses: dict[str, CourseSource] = {}

@@ -175,7 +175,8 @@ def test_formulas_are_written_as_lessons_can_show_them(source: Path, courses: Pa
     lesson, report = _lesson(source, courses, file)
 
     assert "See $x_1$, $y^2$ and $a_b$ but `$$code$$` and $5 or 6." in lesson.source
-    assert lesson.source.count("\\begin{aligned}") == 2
+    assert "\\begin{align}\nx" in lesson.source
+    assert "\\begin{eqnarray*}" in lesson.source
     assert "```latex\n\\undefinedcommand{x}\n```" in lesson.source
     assert "formula shown as its LaTeX" in _said(report)
 
