@@ -84,10 +84,10 @@ def lesson_file(
 
 
 def course_archive(form: ExportFormat, lessons: Iterable[Lesson], make_file: Callable[[Lesson], bytes]) -> bytes:
-    """A zip of a course's lessons, numbered in their order."""
+    """A zip of a course's lessons, in their order, with the paths that links to Colab name."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for lesson in lessons:
-            name = f"{lesson.course}/{lesson.number:02}-{file_name(lesson.slug, form)}"
+            name = f"{lesson.course}/{file_name(lesson.slug, form)}"
             archive.writestr(zipfile.ZipInfo(name, _ZIP_DATE), make_file(lesson), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

@@ -27,6 +27,7 @@ body.jp-Notebook { padding: 0; }
 .slide + .slide { border-top: 1px solid #8888; }
 .slide:first-of-type { display: flex; flex-direction: column; justify-content: center; }
 html:root { --jp-content-font-size1: clamp(16px, 1.6vw, 26px); --jp-code-font-size: clamp(14px, 1.3vw, 21px); }
+.slide.slide table { font-size: 0.8em; }
 .slide .jp-InputPrompt, .slide .jp-OutputPrompt { display: none; }
 @media print { .slide { min-height: auto; break-after: page; border: 0; } }
 @media (prefers-reduced-motion: no-preference) { html { scroll-behavior: smooth; } }

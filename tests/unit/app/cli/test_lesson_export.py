@@ -41,7 +41,7 @@ def test_a_course_is_an_archive_of_its_lessons(lessons: Path, tmp_path: Path) ->
     assert _export("small", "--into", str(tmp_path)).exit_code == 0
 
     with zipfile.ZipFile(tmp_path / "small.zip") as files:
-        assert files.namelist()[0] == "small/01-first.ipynb"
+        assert files.namelist()[0] == "small/first.ipynb"
 
 
 def test_solutions_are_included_only_on_request(lessons: Path, tmp_path: Path) -> None:

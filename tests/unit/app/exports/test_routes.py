@@ -168,7 +168,7 @@ async def test_slides_and_the_archive_of_a_course_are_made_once(
     assert archive.headers["content-disposition"] == 'attachment; filename="small.zip"'
     with zipfile.ZipFile(io.BytesIO(archive.content)) as files:
         first, *_ = files.namelist()
-        assert first == "small/01-first.ipynb"
+        assert first == "small/first.ipynb"
         assert nbformat.reads(files.read(first).decode(), as_version=4).metadata.lockstep.title == "The first lesson"
 
     monkeypatch.setattr("app.exports.routes.lesson_file", None)
