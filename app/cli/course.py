@@ -71,7 +71,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @app.command()
 def remove(name: _Name) -> None:
-    """Stop serving a course, and delete its copy. What learners did in it stays in the database."""
+    """Stop serving a course, and delete its copy. Runs and comments stay in the database."""
     store = _store(read_settings())
     try:
         store.remove(store.find(name))

@@ -120,7 +120,7 @@ class CourseStore:
         return self._copy(wanted, frozenset())
 
     def remove(self, course: AddedCourse) -> None:
-        """Stop serving a course, and delete the copy. What learners did in it stays in the database."""
+        """Stop serving a course, and delete the copy. Runs and comments stay in the database."""
         (self.root / course.slug).unlink(missing_ok=True)
         (self.root / ".sources" / course.slug).unlink(missing_ok=True)
         self._delete_copies(course.slug, keep=None)
