@@ -49,8 +49,9 @@ def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> 
     topology = Topology.parse(lesson.topology)
 
     assert " 0 " not in note.source
-    assert str(topology.devices or topology.workers) in note.source
-    assert (f"lockstep kernelspec install --topology {topology}" in note.source) is (topology.kind != "gpu")
+    assert ("CPU" if topology.kind == "cpu" else str(topology.devices or topology.workers)) in note.source
+    plain = topology.kind in ("cpu", "gpu")
+    assert (f"lockstep kernelspec install --topology {topology}" in note.source) is not plain
     assert "list_logical_devices" not in setup.source, "it starts TensorFlow before the cells can set up devices"
     ast.parse(setup.source)
 
