@@ -358,6 +358,18 @@ def drop(seed: Callable[[int, int, int], list[int]], kept: Callable[[float], flo
     return {"drop": dropped}
 
 
+def ring(piece: Callable[[int, int], int]) -> Answers:
+    """``piece`` gets the device that sends, and the round."""
+
+    def schedule(devices: int) -> Any:
+        return [
+            [(device, (device + 1) % devices, piece(device, step) % devices, "add") for device in range(devices)]
+            for step in range(devices - 1)
+        ]
+
+    return {"reduce_scatter_ring": schedule}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -582,6 +594,15 @@ def cases() -> Iterator[Any]:
         added=drop(lambda step, first, number: [step + number]),
         not_scaled=drop(lambda step, first, number: [step, number], lambda rate: 1.0),
         rate_turned=drop(lambda step, first, number: [step, number], lambda rate: rate),
+    )
+    yield from case(
+        "collectives",
+        "reduce-scatter-ring",
+        ring(lambda device, step: device - 1 - step),
+        next_device=ring(lambda device, step: device - step),
+        same_piece=ring(lambda device, step: device),
+        backwards=ring(lambda device, step: device - 1 + step),
+        one_piece=ring(lambda device, step: step),
     )
     yield from case(
         "mirrored-strategy",
