@@ -56,7 +56,7 @@ def test_nothing_is_imported_before_keras_is(folder: Path) -> None:
     assert "runners.guest.tf_patches.tfds_datasets" not in after
 
 
-def test_a_process_that_multiprocessing_spawns_has_the_path_of_its_parent_and_is_ready_all_the_same(
+def test_a_process_that_multiprocessing_spawns_is_ready_too(
     folder: Path,
 ) -> None:
     assert "runners.guest.tf_patches.keras_datasets" in ran(folder, SPAWNED.format(folder=str(folder)))
