@@ -18,10 +18,15 @@ def metrics_table(metrics: Sequence[MetricEvent]) -> str:
         return ""
     shown = _sample_evenly(rows)
     names = list(dict.fromkeys(name for row in shown for name in row.values))[:MAX_COLUMNS]
-    lanes = any(row.lane for row in shown)
-    head = [per, *(["lane"] if lanes else []), *names]
+    lanes, trainings = any(row.lane for row in shown), any(row.training for row in shown)
+    head = [per, *(["training"] if trainings else []), *(["lane"] if lanes else []), *names]
     body = [
-        [str(row.step), *([row.lane or ""] if lanes else []), *(_format_value(row.values.get(name)) for name in names)]
+        [
+            str(row.step),
+            *([row.training or ""] if trainings else []),
+            *([row.lane or ""] if lanes else []),
+            *(_format_value(row.values.get(name)) for name in names),
+        ]
         for row in shown
     ]
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]

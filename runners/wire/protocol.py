@@ -564,6 +564,8 @@ class MetricEvent(EventBase):
     values: dict[str, float | Literal["nan", "inf", "-inf"]]
     """Name to number, such as ``loss``, ``val_loss`` or ``accuracy``. Numbers that JSON does not have are words."""
     lane: str | None = None
+    training: str | None = None
+    """The name that the learner gave the model that is trained."""
 
 
 class ProgressEvent(EventBase):

@@ -15,7 +15,7 @@ from typing import Any
 from runners.wire.error_hints import ERROR_HINTS
 
 METRIC = "application/vnd.lockstep.metric+json"
-"""``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}}``"""
+"""``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}, "training": name}``"""
 PROGRESS = "application/vnd.lockstep.progress+json"
 """``{"label": …, "done": N, "total": N | null, "unit": "step" | "epoch" | "item", "left_s": seconds | null}``"""
 NOTICE = "application/vnd.lockstep.notice+json"
@@ -176,7 +176,10 @@ def _metric(content: Mapping[str, Any]) -> Fields | None:
         _word(k, _LONGEST_NAME): json_number(v) for k, v in list(values.items())[:_MOST_VALUES] if isinstance(k, str)
     }
     kept = {name: value for name, value in named.items() if name and value is not None}
-    return ("metric", {"step": step, "per": per, "values": kept}) if kept else None
+    training = content.get("training")
+    name = _word(training, _LONGEST_NAME) if isinstance(training, str) else ""
+    fields = {"step": step, "per": per, "values": kept} | ({"training": name} if name else {})
+    return ("metric", fields) if kept else None
 
 
 def _progress(content: Mapping[str, Any]) -> Fields | None:

@@ -64,7 +64,7 @@ async def recorded(chromium: Browser, page: Page) -> AsyncIterator[Recording]:
 async def test_thousands_of_numbers_come_without_a_pause_and_few_are_drawn(
     hall: VisitorFactory, chromium: Browser
 ) -> None:
-    cell = await shown_without_a_pause(hall, chromium, METRICS, ".label text:has-text('accuracy 0.9999')")
+    cell = await shown_without_a_pause(hall, chromium, METRICS, ".legend li:has-text('accuracy 0.9999')")
 
     path = await cell.root.locator(".line .stroke").first.get_attribute("d") or ""
     assert path.count(" ") < 3_000

@@ -58,11 +58,11 @@ async def test_a_training_is_drawn_and_axe_finds_nothing(hall: VisitorFactory) -
 
     await expect(chart.locator("figcaption")).to_have_text(["Loss", "Accuracy"])
     await expect(chart.get_by_role("img").first).to_have_accessible_name(
-        "Loss. loss: 2.941 at step 1, 0.05495 at step 200. The lowest was 0.05495, the highest 2.941. "
+        "Loss. loss: 0.406 at step 100, 0.05495 at step 200. The lowest was 0.05495, the highest 0.406. "
         "val_loss: 0.5 at step 100, 0.5 at step 200. The lowest was 0.5, the highest 0.5."
     )
-    await expect(chart.locator(".label text")).to_have_text(["loss 0.05495", "val_loss 0.5", "accuracy 0.9817"])
-    await expect(chart.locator(".epoch")).to_have_count(2)
+    await expect(chart.locator(".legend li")).to_have_text(["loss 0.05495", "val_loss 0.5", "accuracy 0.9817"])
+    await expect(chart.locator(".epoch")).to_have_count(2)  # one in each panel
     await chart.locator("summary").click()
     await assert_accessible_everywhere(cell.page, "a training", "#cell-strategy .output")
 
@@ -78,7 +78,7 @@ print("1 replica, loss    0.4:  0.690  0.512  0.433")
     for width in WIDTHS:
         await cell.page.set_viewport_size({"width": width, "height": 800})
         await expect(cell.root.locator(".chart .training")).to_have_count(1)
-        await expect(cell.root.locator(".chart .label text")).to_have_text(
+        await expect(cell.root.locator(".chart .legend li")).to_have_text(
             ["loss 0.05495", "val_loss 0.5", "accuracy 0.9817"]
         )
     await cell.write(table)
@@ -97,8 +97,8 @@ async def test_a_chart_is_read_by_keyboard_and_by_pointer(hall: VisitorFactory) 
     await head.focus()
     await cell.page.keyboard.press("Home")
 
-    await expect(words).to_have_text("Step 1: loss 2.941, accuracy 0.0198")
-    await expect(head).to_have_attribute("aria-valuetext", "Step 1: loss 2.941, accuracy 0.0198")
+    await expect(words).to_have_text("Step 1: accuracy 0.0198")
+    await expect(head).to_have_attribute("aria-valuetext", "Step 1: accuracy 0.0198")
     await cell.page.keyboard.press("End")
     plot = cell.root.locator(".plot").first
     box = await plot.bounding_box()
@@ -127,6 +127,29 @@ async def test_the_numbers_are_a_table_and_a_file_and_come_back_after_a_reload(h
     assert (len(lines), lines[0]) == (203, "lane,per,step,loss,accuracy,val_loss")
 
 
+async def test_trainings_are_compared_on_common_axes_below_a_legend_with_their_names(hall: VisitorFactory) -> None:
+    code = """
+for name, start in (("small", 2), ("large", 3)):
+    for step in range(1, 21):
+        report = {"step": step, "values": {"loss": start / step}, "training": name}
+        show({"application/vnd.lockstep.metric+json": report})
+"""
+    cell = await opened(hall, code)
+    await cell.finished()
+
+    await expect(cell.root.locator("figcaption")).to_have_text(["Loss"])
+    await expect(cell.root.locator(".legend li")).to_have_text(["small 0.1", "large 0.15"])
+    await expect(cell.root.locator(".plot .tick.middle").first).to_have_text("0")
+    await expect(cell.root.locator(".chart-reading")).to_have_text("Step 20: small: loss 0.1; large: loss 0.15")
+    colors = await cell.root.locator(".line .stroke").evaluate_all(
+        "lines => lines.map(line => getComputedStyle(line).stroke)"
+    )
+    assert len(set(colors)) == 2
+    await cell.root.get_by_text("Metrics as a table").click()
+    await expect(cell.root.locator("thead th[scope=col]")).to_have_text(["When", "Training", "loss"])
+    await assert_fits(cell.page, "two trainings")
+
+
 async def test_workers_have_a_line_each_and_what_is_no_number_has_a_word(hall: VisitorFactory) -> None:
     code = """
 for step in range(10):
@@ -136,7 +159,7 @@ for step in range(10):
     cell = await opened(hall, code.replace("math.nan", '"nan"'))
     await cell.finished()
 
-    await expect(cell.root.locator(".label text")).to_have_text(["worker 0 0.1", "worker 1 1.1", "worker 2 nan"])
+    await expect(cell.root.locator(".legend li")).to_have_text(["worker 0 0.1", "worker 1 1.1", "worker 2 nan"])
     colours = await cell.root.locator(".line .stroke").evaluate_all(
         "lines => lines.map(l => getComputedStyle(l).stroke)"
     )
@@ -148,8 +171,8 @@ async def test_a_single_number_is_drawn_above_zero_and_not_zoomed_into(hall: Vis
     cell = await opened(hall, "\nmetric(1, 'epoch', loss=0.55)")
     await cell.finished()
 
-    await expect(cell.root.locator(".plot .tick.end")).to_have_text(["0", "0.2", "0.4", "0.6"])
-    await expect(cell.root.locator(".label text")).to_have_text("loss 0.55")
+    await expect(cell.root.locator(".plot .tick.end")).to_have_text(["0", "0.2", "0.4", "0.6", "1"])
+    await expect(cell.root.locator(".legend li")).to_have_text("loss 0.55")
     await expect(cell.root.get_by_label("Show values at")).to_be_hidden()
 
 

@@ -1,4 +1,4 @@
-/** One panel of a chart: lines with a common scale, with the current value at the end of each. */
+/** One panel of a chart: lines with a common scale, below a legend with the last value of each. */
 
 import { make } from "../../web/frontend/element";
 import { formatNumber } from "../../web/frontend/format-number";
@@ -6,28 +6,27 @@ import { localizedNumber, say } from "../../web/frontend/strings";
 import { draw, shape } from "../../web/frontend/svg";
 import { laneColor } from "./lane-color";
 import { laneShape } from "./lane-shape";
-import { apart, before, type Line, type Panel, roundSteps, type Scale, scale, type Training, thinned } from "./series";
+import { before, type Line, type Panel, roundSteps, type Scale, scale, type Training, thinned } from "./series";
 
 const TOP = 10;
 const BOTTOM = 22;
 const LEFT = 46;
-const RIGHT = 8;
-const LEAST_HEIGHT = 150;
-const LABEL_HEIGHT = 15;
-const LABEL_SPACE = 26;
-/** The largest share of the width for labels. */
-const MOST_ROOM = 0.5;
+const RIGHT = 10;
+const HEIGHT = 160;
 const LETTER = 6.4;
+const SAMPLE_WIDTH = 26;
+const SAMPLE_HEIGHT = 12;
 const MARK = 3.4;
 const WORD_SPACE = 34;
 /** The maximum number of marks for epochs and for values that are not numbers; more would be unreadable. */
 const MOST_EPOCHS = 24;
 const MOST_STRANGE = 8;
 const MOST_DESCRIBED = 8;
+const MOST_IN_LEGEND = 24;
 /** Metrics in the title of a panel. */
 const MOST_NAMED = 3;
 const ACCURACY = /(^|_)acc(uracy)?(_|$)|accuracy/i;
-/** Colors of the lines of one process, by metric; lines of a lane have the lane's color. */
+/** Colors of lines, by training and metric; those of a single training in a lane have the lane's color. */
 const COLORS = ["own", "r1", "r4", "r3", "r0", "r5", "r6", "r7"];
 
 interface Frame {
@@ -43,10 +42,10 @@ interface Frame {
 export class PanelView {
   readonly box: HTMLElement;
   private readonly caption = make("figcaption");
+  private readonly legend = make("ul.legend");
   private readonly svg = draw("svg.plot", { role: "img" });
   private readonly headMark = draw("g.head");
   private panel: Panel | null = null;
-  private training: Training | null = null;
   private frame: Frame | null = null;
 
   /** `topology` decides the colors of lanes. `point` gets the position under the pointer, or null when it leaves. */
@@ -54,7 +53,7 @@ export class PanelView {
     private readonly topology: string,
     point: (x: number | null) => void,
   ) {
-    this.box = make("figure.panel", {}, this.caption, this.svg);
+    this.box = make("figure.panel", {}, this.caption, this.legend, this.svg);
     const tell = (event: PointerEvent): void => {
       if (!this.frame) return;
       const { left, right, from, to } = this.frame;
@@ -66,27 +65,22 @@ export class PanelView {
     this.svg.addEventListener("pointerleave", () => point(null));
   }
 
-  paint(panel: Panel, training: Training, head: number | null): void {
+  /** `trainings` share the axis; the panel may lack some of them. */
+  paint(panel: Panel, trainings: readonly Training[], head: number | null): void {
     this.panel = panel;
-    this.training = training;
     const width = this.box.clientWidth || 320;
-    const labels = panel.lines.map((line) =>
-      label(line, panel, Math.floor((MOST_ROOM * width - LABEL_SPACE) / LETTER)),
-    );
-    const height = Math.max(LEAST_HEIGHT, panel.lines.length * LABEL_HEIGHT + TOP + BOTTOM);
-    const room = Math.min(MOST_ROOM * width, Math.max(...labels.map((text) => text.length)) * LETTER + LABEL_SPACE);
-    this.frame = frameOf(panel, training, width - room - RIGHT, height - BOTTOM);
+    this.frame = frameOf(panel, trainings, width - RIGHT, HEIGHT - BOTTOM);
     this.caption.textContent = [titleOf(panel), this.frame.scale.logarithmic ? say("chart.logarithmic") : ""]
       .filter(Boolean)
       .join(" · ");
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.svg.setAttribute("height", String(height));
-    this.svg.setAttribute("aria-label", summary(panel));
+    this.legend.replaceChildren(...legend(panel, trainings.length > 1, this.topology));
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    this.svg.setAttribute("height", String(HEIGHT));
+    this.svg.setAttribute("aria-label", summary(panel, trainings.length > 1));
     const words: number[] = [];
     this.svg.replaceChildren(
-      ...axes(this.frame, training, width),
-      ...panel.lines.map((line) => lineGroup(line, panel, training, this.frame as Frame, this.topology, words)),
-      ...endLabels(panel, training, labels, this.frame, this.topology),
+      ...axes(this.frame, trainings, width),
+      ...panel.lines.map((line) => lineGroup(line, panel, this.frame as Frame, this.topology, words)),
       this.headMark,
     );
     this.read(head);
@@ -94,14 +88,14 @@ export class PanelView {
 
   /** Moves the reading cursor to a position; null removes it. */
   read(x: number | null): void {
-    const { frame, panel, training, topology } = this;
-    if (x === null || !frame || !panel || !training) {
+    const { frame, panel, topology } = this;
+    if (x === null || !frame || !panel) {
       this.headMark.replaceChildren();
       return;
     }
     const across = horizontal(frame, x);
     const dots = panel.lines.flatMap((line) => {
-      const at = before(training.placed(line), x);
+      const at = before(line.training.placed(line), x);
       const y = line.ys[at];
       return y !== undefined && Number.isFinite(y)
         ? [draw(`circle.${colorOf(line, panel, topology)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })]
@@ -111,22 +105,22 @@ export class PanelView {
   }
 }
 
-function frameOf(panel: Panel, training: Training, right: number, bottom: number): Frame {
-  let [from, to] = [Infinity, -Infinity];
+/** The axis of steps starts at 0, and so does that of losses and shares, so that no small difference looks large. */
+function frameOf(panel: Panel, trainings: readonly Training[], right: number, bottom: number): Frame {
+  let to = 0;
   let [low, high] = [Infinity, -Infinity];
-  for (const line of training.lines.values()) {
-    for (const x of [training.placed(line)[0], training.placed(line).at(-1)]) {
-      if (x === undefined || Number.isNaN(x)) continue;
-      [from, to] = [Math.min(from, x), Math.max(to, x)];
+  for (const training of trainings) {
+    for (const line of training.lines.values()) {
+      const x = training.placed(line).findLast((place) => !Number.isNaN(place));
+      to = Math.max(to, x ?? 0);
     }
   }
   for (const line of panel.lines) [low, high] = [Math.min(low, line.low), Math.max(high, line.high)];
-  if (from > to) [from, to] = [0, 1];
-  return { left: LEFT, right, top: TOP, bottom, from, to, scale: scale(low, high) };
+  return { left: LEFT, right, top: TOP, bottom, from: 0, to: to || 1, scale: scale(low, high, panel.kind !== "other") };
 }
 
 function horizontal({ left, right, from, to }: Frame, x: number): number {
-  return to > from ? left + ((x - from) / (to - from)) * (right - left) : (left + right) / 2;
+  return left + ((x - from) / (to - from)) * (right - left);
 }
 
 /** Infinities are drawn at the edges, NaN at the bottom. */
@@ -139,7 +133,7 @@ function vertical({ top, bottom, scale }: Frame, y: number): number {
   return bottom - part * (bottom - top);
 }
 
-function axes(frame: Frame, training: Training, width: number): SVGElement[] {
+function axes(frame: Frame, trainings: readonly Training[], width: number): SVGElement[] {
   const { left, right, top, bottom, from, to } = frame;
   const made: SVGElement[] = [];
   for (const tick of frame.scale.ticks) {
@@ -149,13 +143,13 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
       draw("text.tick.end", { x: left - 7, y: y + 3.5 }, formatNumber(tick)),
     );
   }
-  const epochs = [...training.epochs].filter(([, x]) => x > from && x < to);
-  const every = Math.ceil(epochs.length / MOST_EPOCHS);
-  for (const [, x] of training.unit === "step" ? epochs.filter((_, i) => i % every === 0) : []) {
+  const ends = new Set(trainings.flatMap(({ epochs }) => [...epochs.values()]).filter((x) => x > from && x < to));
+  const every = Math.ceil(ends.size / MOST_EPOCHS);
+  const { unit } = trainings[0] as Training;
+  for (const x of unit === "step" ? [...ends].filter((_, i) => i % every === 0) : []) {
     const at = horizontal(frame, x);
     made.push(draw("line.epoch", { x1: at, x2: at, y1: top, y2: bottom }));
   }
-  const unit = training.unit === "step" ? say("chart.steps") : say("chart.epochs");
   for (const tick of roundSteps(from, to, width < 300 ? 2 : 3)) {
     const x = horizontal(frame, tick);
     const atEnd = x > right - (localizedNumber(tick).length * LETTER) / 2;
@@ -167,20 +161,13 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
       ),
     );
   }
-  made.push(draw("text.tick", { x: right + 12, y: bottom + 16 }, unit));
+  made.push(draw("text.tick", { x: 0, y: bottom + 16 }, unit === "step" ? say("chart.steps") : say("chart.epochs")));
   return made;
 }
 
 /** `words` collects where the panel already labels a value that is not a number: close marks share one label. */
-function lineGroup(
-  line: Line,
-  panel: Panel,
-  training: Training,
-  frame: Frame,
-  topology: string,
-  words: number[],
-): SVGElement {
-  const xs = training.placed(line);
+function lineGroup(line: Line, panel: Panel, frame: Frame, topology: string, words: number[]): SVGElement {
+  const xs = line.training.placed(line);
   const group = draw(`g.line.${colorOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
   const at = (i: number): [number, number] => [
     horizontal(frame, xs[i] as number),
@@ -236,50 +223,46 @@ function mark(line: Line, x: number, y: number): SVGElement {
   return shape(line.lane ? laneShape(line.lane) : 0, x, y, MARK);
 }
 
-function endLabels(
-  panel: Panel,
-  training: Training,
-  labels: readonly string[],
-  frame: Frame,
-  topology: string,
-): SVGElement[] {
-  const wanted = panel.lines.map((line) => vertical(frame, line.ys.at(-1) as number));
-  const places = apart(wanted, LABEL_HEIGHT, frame.top + 4, frame.bottom - 2);
-  return panel.lines.map((line, i) => {
-    const x = horizontal(frame, training.placed(line).at(-1) as number);
-    const from = Number.isNaN(x) ? frame.right : x;
-    const group = draw(`g.label.${colorOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
-    group.append(
-      draw("path.leader", {
-        d: `M${(from + 5).toFixed(1)} ${(wanted[i] as number).toFixed(1)}L${frame.right + 9} ${(places[i] as number).toFixed(1)}`,
-      }),
+/** For each line a sample of it, its name and its last value. */
+function legend(panel: Panel, several: boolean, topology: string): HTMLElement[] {
+  const middle = SAMPLE_HEIGHT / 2;
+  const items = panel.lines.slice(0, MOST_IN_LEGEND).map((line) => {
+    const sample = draw(
+      "svg.plot-sample",
+      { viewBox: `0 0 ${SAMPLE_WIDTH} ${SAMPLE_HEIGHT}`, "aria-hidden": "true" },
+      draw("path.stroke", { d: `M1 ${middle}H${SAMPLE_WIDTH - 1}` }),
+      mark(line, SAMPLE_WIDTH / 2, middle),
     );
-    const y = places[i] as number;
-    if (line.lane) group.append(mark(line, frame.right + 15, y));
-    group.append(draw("text", { x: frame.right + (line.lane ? 24 : 12), y: y + 4 }, labels[i] as string));
-    return group;
+    const words = [label(line, panel, several), formatNumber(line.ys.at(-1) as number)].filter(Boolean).join(" ");
+    const classes = `${colorOf(line, panel, topology)}${line.validation ? ".validation" : ""}`;
+    return make(`li.${classes}`, {}, sample as unknown as HTMLElement, words);
   });
+  if (panel.lines.length > MOST_IN_LEGEND) items.push(make("li", {}, say("chart.andMore")));
+  return items;
 }
 
-/** The name that tells this line from the panel's others, shortened if needed, and its last value in full. */
-function label(line: Line, panel: Panel, most: number): string {
+/** The name that tells this line from the panel's others. */
+function label(line: Line, panel: Panel, several: boolean): string {
   const bases = new Set(panel.lines.map((other) => other.base));
   const name =
-    bases.size > 1 || panel.lines.length === 1 || !line.lane
+    bases.size > 1 || panel.lines.length === 1 || !(line.lane || several)
       ? line.name
       : line.validation
         ? line.name.replace(line.base, "").replace("_", "")
         : "";
-  const value = formatNumber(line.ys.at(-1) as number);
-  const words = [line.lane, name].filter(Boolean).join(" ");
-  const room = Math.max(4, most - value.length - 1);
-  return `${words.length > room ? `${words.slice(0, room - 1)}…` : words} ${value}`.trim();
+  return [several ? trainingTitle(line.training) : "", line.lane, name].filter(Boolean).join(" ");
+}
+
+export function trainingTitle(training: Training): string {
+  return training.name || say("chart.training", { number: localizedNumber(training.number) });
 }
 
 function colorOf(line: Line, panel: Panel, topology: string): string {
-  if (line.lane) return laneColor(line.lane, topology);
-  const bases = [...new Set(panel.lines.map((other) => other.base))];
-  return COLORS[bases.indexOf(line.base) % COLORS.length] as string;
+  const several = panel.lines.some((other) => other.training !== line.training);
+  if (line.lane && !several) return laneColor(line.lane, topology);
+  const kind = (other: Line): string => JSON.stringify([other.training.number, other.lane, other.base]);
+  const kinds = [...new Set(panel.lines.map(kind))];
+  return COLORS[kinds.indexOf(kind(line)) % COLORS.length] as string;
 }
 
 /** What the panel's lines measure: a word for losses and accuracies, otherwise the names of the metrics. */
@@ -291,9 +274,9 @@ export function titleOf({ kind, base, lines }: Panel): string {
 }
 
 /** A description of the panel in sentences. */
-export function summary(panel: Panel): string {
+export function summary(panel: Panel, several: boolean): string {
   const said = panel.lines.slice(0, MOST_DESCRIBED).map((line) => {
-    const name = [line.lane, line.name].filter(Boolean).join(" ");
+    const name = [several ? trainingTitle(line.training) : "", line.lane, line.name].filter(Boolean).join(" ");
     const values = {
       name,
       first: formatNumber(line.ys[0] as number),

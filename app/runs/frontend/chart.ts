@@ -1,5 +1,6 @@
 /**
- * The chart of a run: for each training a row of small panels, one per scale, with a reading cursor and a table.
+ * The chart of a run: small panels, one per scale, with a reading cursor and a table. Trainings are drawn on common axes,
+ * so that they can be compared; only those counted in steps and those counted in epochs are apart.
  *
  * It is redrawn from the data a few times a second at most; of thousands of points, only those are drawn that make a
  * difference in a column of pixels. Nothing is animated, so there is no motion to reduce.
@@ -13,9 +14,9 @@ import { make } from "../../web/frontend/element";
 import { formatNumber } from "../../web/frontend/format-number";
 import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
 import { numbersTable } from "../../web/frontend/table";
-import { PanelView } from "./chart-panel";
+import { PanelView, trainingTitle } from "./chart-panel";
 import type { Metric } from "./protocol";
-import { asCsv, before, type Line, MOST_PANELS, measure, Series, spread, type Training } from "./series";
+import { asCsv, before, type Line, MOST_PANELS, measure, panelsOf, Series, spread, type Training } from "./series";
 
 /** The minimum time between two paints, and between two announcements. */
 const REST_MS = 200;
@@ -30,7 +31,7 @@ const MOST_SPOKEN = 6;
 export class Chart {
   readonly box: HTMLElement;
   private readonly series = new Series();
-  private readonly views = new Map<number, TrainingView>();
+  private readonly views = new Map<Training["unit"], GroupView>();
   private readonly earlier = make("p.chart-remark", { hidden: true });
   private waiting = 0;
   private rest = REST_MS;
@@ -75,25 +76,23 @@ export class Chart {
 
   lastWords(): string {
     const training = this.series.trainingRuns.at(-1);
-    return training ? values([...training.lines.values()].slice(0, MOST_SPOKEN), Infinity, training) : "";
+    return training ? values([...training.lines.values()].slice(0, MOST_SPOKEN), Infinity) : "";
   }
 
   private paint(): void {
     this.series.read(this.metrics);
     const { trainingRuns, begun } = this.series;
-    for (const [number, view] of this.views) {
-      if (trainingRuns.some((training) => training.number === number)) continue;
-      view.box.remove();
-      this.views.delete(number);
-    }
-    for (const training of trainingRuns) {
-      let view = this.views.get(training.number);
-      if (!view) {
-        view = new TrainingView(training, this.topology, this.cell, this.name);
-        this.views.set(training.number, view);
-        this.box.append(view.box);
+    for (const unit of ["step", "epoch"] as const) {
+      const trainings = trainingRuns.filter((training) => training.unit === unit);
+      const view = this.views.get(unit) ?? new GroupView(unit, this.topology, this.cell, this.name);
+      if (trainings.length) {
+        if (!view.box.isConnected) this.box.append(view.box);
+        this.views.set(unit, view);
+        view.paint(trainings);
+      } else {
+        view.box.remove();
+        this.views.delete(unit);
       }
-      view.paint(begun > 1);
     }
     const gone = begun - trainingRuns.length;
     this.earlier.hidden = gone === 0;
@@ -112,10 +111,9 @@ export class Chart {
   }
 }
 
-/** One training: its panels, their common reading cursor, and its table. */
-class TrainingView {
+/** Trainings with common axes: their panels, reading cursor and table. */
+class GroupView {
   readonly box: HTMLElement;
-  private readonly title = make("h4.chart-title", { hidden: true });
   private readonly panels = make("div.panels");
   private readonly views: PanelView[] = [];
   private readonly more = make("p.chart-remark", { hidden: true });
@@ -127,9 +125,10 @@ class TrainingView {
   /** The cursor's position on the axis; null means the end, which moves as metrics arrive. */
   private head: number | null = null;
   private pinned = false;
+  private trainings: readonly Training[] = [];
 
   constructor(
-    private readonly training: Training,
+    private readonly unit: Training["unit"],
     private readonly topology: string,
     private readonly cell: string,
     private readonly name: string,
@@ -144,7 +143,6 @@ class TrainingView {
     this.box = make(
       "section.training",
       {},
-      this.title,
       this.panels,
       this.more,
       make("div.chart-foot", {}, this.handle, this.words),
@@ -161,10 +159,9 @@ class TrainingView {
     });
   }
 
-  paint(oneOfSeveral: boolean): void {
-    this.title.hidden = !oneOfSeveral;
-    this.title.textContent = say("chart.training", { number: localizedNumber(this.training.number) });
-    const panels = this.training.panels();
+  paint(trainings: readonly Training[]): void {
+    this.trainings = trainings;
+    const panels = panelsOf(trainings);
     const shown = panels.slice(0, MOST_PANELS);
     while (this.views.length > shown.length) this.views.pop()?.box.remove();
     while (this.views.length < shown.length) {
@@ -174,7 +171,7 @@ class TrainingView {
     }
     this.more.hidden = panels.length === shown.length;
     this.more.textContent = sayCount("chart.more", panels.length - shown.length);
-    for (const [i, panel] of shown.entries()) this.views[i]?.paint(panel, this.training, this.head);
+    for (const [i, panel] of shown.entries()) this.views[i]?.paint(panel, trainings, this.head);
     this.tell();
     if (this.numbers.open && performance.now() - this.tableAt > TABLE_REST_MS) this.fillTable();
   }
@@ -210,7 +207,11 @@ class TrainingView {
     this.slider.max = String(Math.max(0, xs.length - 1));
     this.slider.value = String(at);
     const x = this.head ?? (xs.at(-1) as number);
-    const text = `${place(x, this.training.unit)}: ${values([...this.training.lines.values()], x, this.training)}`;
+    const each = this.trainings.map((training) => {
+      const read = values([...training.lines.values()], x);
+      return read && this.trainings.length > 1 ? `${trainingTitle(training)}: ${read}` : read;
+    });
+    const text = `${place(x, this.unit)}: ${each.filter(Boolean).join("; ")}`;
     if (this.words.textContent === text) return;
     this.words.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);
@@ -218,28 +219,33 @@ class TrainingView {
 
   /** The positions where the cursor stops: those of the line with the most points. */
   private lead(): { xs: readonly number[] } {
-    const lines = [...this.training.lines.values()].filter((line) => line.unit === this.training.unit);
+    const all = this.trainings.flatMap((training) => [...training.lines.values()]);
+    const lines = all.filter((line) => line.unit === this.unit);
     return lines.reduce((most, line) => (line.xs.length > most.xs.length ? line : most), lines[0] ?? { xs: [0] });
   }
 
   private fillTable(): void {
     this.tableAt = performance.now();
-    const { events } = this.training;
+    const events = this.trainings.flatMap((training) => training.events.map((event) => ({ event, training })));
     const rows = spread(events, MOST_ROWS);
-    const names = [...this.training.lines.values()].map((line) => line.name);
-    const columns = [...new Set(names)];
-    const lanes = [...this.training.lanes].some(Boolean);
+    const columns = [...new Set(this.trainings.flatMap(({ lines }) => [...lines.values()].map((line) => line.name)))];
+    const lanes = events.some(({ event }) => event.lane);
+    const several = this.trainings.length > 1;
     const remark =
       rows.length < events.length
         ? say("chart.someRows", { shown: localizedNumber(rows.length), all: localizedNumber(events.length) })
         : "";
     const table = numbersTable(
-      [say("chart.numbersOf", { cell: this.cell }), this.title.hidden ? "" : this.title.textContent, remark]
-        .filter(Boolean)
-        .join(" · "),
-      [say("chart.when"), ...(lanes ? [say("chart.lane")] : []), ...columns],
-      rows.map((event) => [
+      [say("chart.numbersOf", { cell: this.cell }), remark].filter(Boolean).join(" · "),
+      [
+        say("chart.when"),
+        ...(several ? [say("chart.trainings")] : []),
+        ...(lanes ? [say("chart.lane")] : []),
+        ...columns,
+      ],
+      rows.map(({ event, training }) => [
         place(event.step, event.per),
+        ...(several ? [trainingTitle(training)] : []),
         ...(lanes ? [event.lane ?? ""] : []),
         ...columns.map((name) =>
           name in event.values ? formatNumber(measure(event.values[name] as Metric["values"][string])) : "",
@@ -248,7 +254,7 @@ class TrainingView {
     );
     const button = make("button.quiet", { type: "button" }, say("chart.download"));
     button.addEventListener("click", () =>
-      offer([asCsv(events)], "text/csv", `${this.name}-${this.training.number}.csv`),
+      offer([asCsv(this.trainings, trainingTitle)], "text/csv", `${this.name}-${this.unit}s.csv`),
     );
     const hadFocus = this.numbers.lastElementChild?.contains(document.activeElement) ?? false;
     this.numbers.lastElementChild?.replaceChildren(table, button);
@@ -263,10 +269,10 @@ function place(x: number, unit: "step" | "epoch"): string {
 }
 
 /** The values at `x`, such as "loss 0.41, val_loss 0.45". */
-function values(lines: readonly Line[], x: number, training: Training): string {
+function values(lines: readonly Line[], x: number): string {
   return lines
     .flatMap((line) => {
-      const at = before(training.placed(line), x);
+      const at = before(line.training.placed(line), x);
       return at < 0
         ? []
         : [`${[line.lane, line.name].filter(Boolean).join(" ")} ${formatNumber(line.ys[at] as number)}`];

@@ -80,6 +80,8 @@ export interface Metric extends Numbered {
   per: "step" | "epoch";
   values: Record<string, Measure>;
   lane?: Lane;
+  /** The name of the model that is trained. */
+  training?: string | null;
 }
 export interface Progress extends Numbered {
   kind: "progress";

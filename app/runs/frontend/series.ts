@@ -1,8 +1,9 @@
 /**
  * The metrics of a run as training runs, panels and lines, built from metric events one by one. Pure.
  *
- * A new training starts when the steps of a lane go backward, because `fit` was called again. Lines with the same scale
- * share a panel: losses, and values between 0 and 1; every other metric has a panel with its validation metric.
+ * A new training starts when its model has another name, or when the steps of a lane go backward, because `fit` was
+ * called again. Lines with the same scale share a panel: losses, and values between 0 and 1; every other metric has a
+ * panel with its validation metric.
  */
 
 import type { Lane, Measure, Metric } from "./protocol";
@@ -19,6 +20,7 @@ const LOSS = /loss/i;
 const SHARE = /(^|_)(acc|accuracy|auc|precision|recall|f1|f1_score|iou|top_?k|hit_rate)(_|$)|accuracy/i;
 
 export interface Line {
+  training: Training;
   name: string;
   lane: Lane;
   /** The name without `val_`, which training and validation have in common. */
@@ -58,8 +60,11 @@ export class Training {
   readonly lanes = new Set<Lane>();
   unit: "step" | "epoch" = "epoch";
 
-  /** `number` counts from 1. */
-  constructor(readonly number: number) {}
+  /** `number` counts from 1. `name` is the model's; empty if its author chose none. */
+  constructor(
+    readonly number: number,
+    readonly name = "",
+  ) {}
 
   take(event: Metric, course: Course): void {
     const lane = event.lane ?? null;
@@ -80,19 +85,6 @@ export class Training {
     }
   }
 
-  /** The lines grouped by scale, in order of first appearance. */
-  panels(): Panel[] {
-    const panels = new Map<string, Panel>();
-    for (const line of this.lines.values()) {
-      const kind = kindOf(line);
-      const key = kind === "other" ? `other ${line.base}` : kind;
-      const panel = panels.get(key) ?? { kind, base: line.base, lines: [] };
-      panel.lines.push(line);
-      panels.set(key, panel);
-    }
-    return [...panels.values()];
-  }
-
   /** The positions of a line's points on this training's axis; NaN if not known yet. */
   placed(line: Line): number[] {
     if (line.unit === this.unit) return line.xs;
@@ -106,6 +98,7 @@ export class Training {
     if (this.lines.size >= MOST_LINES) return null;
     const base = name.replace(VALIDATION, "");
     const made: Line = {
+      training: this,
       name,
       lane,
       base,
@@ -122,12 +115,28 @@ export class Training {
   }
 }
 
+/** The lines of trainings grouped by scale, in order of first appearance. */
+export function panelsOf(trainings: readonly Training[]): Panel[] {
+  const panels = new Map<string, Panel>();
+  for (const line of trainings.flatMap((training) => [...training.lines.values()])) {
+    const kind = kindOf(line);
+    const key = kind === "other" ? `other ${line.base}` : kind;
+    const panel = panels.get(key) ?? { kind, base: line.base, lines: [] };
+    panel.lines.push(line);
+    panels.set(key, panel);
+  }
+  return [...panels.values()];
+}
+
 export class Series {
   /** The last few; `begun` counts all. */
   trainingRuns: Training[] = [];
   begun = 0;
   private taken = 0;
-  private readonly courses = new Map<Lane, Course>();
+  /** By lane and name. */
+  private readonly courses = new Map<string, Course>();
+  /** The number of each training by its name and how many of that name preceded it: lanes have theirs in common. */
+  private readonly numbers = new Map<string, number>();
 
   /** Adds the events that it has not seen yet. */
   read(events: readonly Metric[]): void {
@@ -135,18 +144,26 @@ export class Series {
   }
 
   private take(event: Metric): void {
-    const lane = event.lane ?? null;
-    let course = this.courses.get(lane);
+    const name = event.training ?? "";
+    const key = JSON.stringify([event.lane ?? null, name]);
+    let course = this.courses.get(key);
     if (!course || startsAgain(event, course)) {
       course = { training: course ? course.training + 1 : 1, step: null, epoch: null };
-      this.courses.set(lane, course);
+      this.courses.set(key, course);
     }
-    while (this.begun < course.training) {
-      this.begun += 1;
-      this.trainingRuns.push(new Training(this.begun));
-      if (this.trainingRuns.length > MOST_TRAININGS) this.trainingRuns.shift();
-    }
-    this.trainingRuns.find((training) => training.number === course.training)?.take(event, course);
+    const number = this.numberOf(name, course.training);
+    this.trainingRuns.find((training) => training.number === number)?.take(event, course);
+  }
+
+  private numberOf(name: string, nth: number): number {
+    const key = JSON.stringify([name, nth]);
+    const known = this.numbers.get(key);
+    if (known) return known;
+    this.begun += 1;
+    this.numbers.set(key, this.begun);
+    this.trainingRuns.push(new Training(this.begun, nth > 1 && name ? `${name} (${nth})` : name));
+    if (this.trainingRuns.length > MOST_TRAININGS) this.trainingRuns.shift();
+    return this.begun;
   }
 }
 
@@ -156,7 +173,12 @@ function startsAgain(event: Metric, course: Course): boolean {
   return course.epoch !== null;
 }
 
+/**
+ * `end` says that the value is an epoch's. From the second epoch on, a line has only those: within an epoch, Keras reports
+ * the mean since the epoch began, which falls for that reason alone.
+ */
 function add(line: Line, x: number, y: number, end: boolean): void {
+  if (line.ends.length > 1 && !end) return;
   const last = line.xs.length - 1;
   if (end && last >= 0 && line.xs[last] === x && line.ends.at(-1) !== last) line.ys[last] = y;
   else {
@@ -164,6 +186,19 @@ function add(line: Line, x: number, y: number, end: boolean): void {
     line.ys.push(y);
   }
   if (end) line.ends.push(line.xs.length - 1);
+  if (line.ends.length === 2 && line.xs.length > 2) keepEnds(line);
+  else stretch(line, y);
+}
+
+function keepEnds(line: Line): void {
+  line.xs = line.ends.map((i) => line.xs[i] as number);
+  line.ys = line.ends.map((i) => line.ys[i] as number);
+  line.ends = line.xs.map((_, i) => i);
+  [line.low, line.high] = [Infinity, -Infinity];
+  for (const y of line.ys) stretch(line, y);
+}
+
+function stretch(line: Line, y: number): void {
   if (!Number.isFinite(y)) return;
   line.low = Math.max(-LARGEST, Math.min(line.low, y));
   line.high = Math.min(LARGEST, Math.max(line.high, y));
@@ -237,8 +272,8 @@ export interface Scale {
 /** Values with a larger ratio get a logarithmic scale, such as a loss that falls by powers of ten. */
 const FAR_APART = 1_000;
 
-/** A scale with round ends for values from `low` to `high`; for a single value, it starts at zero. */
-export function scale(low: number, high: number): Scale {
+/** A scale with round ends for values from `low` to `high`; with `fromZero`, or for a single value, it starts at zero. */
+export function scale(low: number, high: number, fromZero = false): Scale {
   if (!(low <= high) || (low === 0 && high === 0)) return { low: 0, high: 1, logarithmic: false, ticks: [0, 1] };
   if (low === high) [low, high] = [Math.min(0, low), Math.max(0, high)];
   if (low > SMALLEST && high / low >= FAR_APART) {
@@ -247,7 +282,7 @@ export function scale(low: number, high: number): Scale {
     const powers = Array.from({ length: Math.floor((to - from) / every) + 1 }, (_, i) => 10 ** (from + i * every));
     return { low: 10 ** from, high: 10 ** to, logarithmic: true, ticks: powers };
   }
-  const bottom = low >= 0 && low < 0.5 * high ? 0 : low;
+  const bottom = low >= 0 && (fromZero || low < 0.5 * high) ? 0 : low;
   const range = high - bottom;
   const step = roundStep(range > SMALLEST ? range / 3 : 1);
   const from = Math.floor(bottom / step) * step;
@@ -275,35 +310,28 @@ export function roundSteps(from: number, to: number, count: number): number[] {
   return inside;
 }
 
-/** Positions for labels, at least `gap` apart, as near as possible to `wanted`, between `top` and `bottom`. */
-export function apart(wanted: readonly number[], gap: number, top: number, bottom: number): number[] {
-  const order = wanted.map((_, i) => i).sort((a, b) => (wanted[a] as number) - (wanted[b] as number));
-  const placed = [...wanted];
-  let least = top;
-  for (const i of order) {
-    placed[i] = Math.max(placed[i] as number, least);
-    least = (placed[i] as number) + gap;
-  }
-  let most = bottom;
-  for (const i of order.toReversed()) {
-    placed[i] = Math.min(placed[i] as number, most);
-    most = (placed[i] as number) - gap;
-  }
-  return placed;
-}
-
 /** At most `most` of the items, evenly spaced, including the first and last. */
 export function spread<T>(all: readonly T[], most: number): T[] {
   if (all.length <= most) return [...all];
   return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);
 }
 
-/** All events as comma-separated values. */
-export function asCsv(events: readonly Metric[]): string {
-  const names = [...new Set(events.flatMap((event) => Object.keys(event.values)))].slice(0, MOST_COLUMNS);
-  const head = ["lane", "per", "step", ...names].map(quoted).join(",");
-  const rows = events.map((event) =>
-    [quoted(event.lane ?? ""), event.per, event.step, ...names.map((name) => event.values[name] ?? "")].join(","),
+/** All metrics as comma-separated values; `title` names a training where there are several. */
+export function asCsv(trainings: readonly Training[], title: (training: Training) => string): string {
+  const names = [...new Set(trainings.flatMap(({ lines }) => [...lines.values()].map((line) => line.name)))];
+  const columns = names.slice(0, MOST_COLUMNS);
+  const several = trainings.length > 1;
+  const head = [...(several ? ["training"] : []), "lane", "per", "step", ...columns].map(quoted).join(",");
+  const rows = trainings.flatMap((training) =>
+    training.events.map((event) =>
+      [
+        ...(several ? [quoted(title(training))] : []),
+        quoted(event.lane ?? ""),
+        event.per,
+        event.step,
+        ...columns.map((name) => event.values[name] ?? ""),
+      ].join(","),
+    ),
   );
   return `${[head, ...rows].join("\r\n")}\r\n`;
 }

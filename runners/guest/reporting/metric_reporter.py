@@ -28,8 +28,8 @@ _LINES_PER_S = 500
 Value = float | Callable[[], float | None]
 """A number, or a function that reads it when it is sent (it may wait for a device); returns None if it is not one."""
 
-_Numbers = tuple[int, dict[str, Value], str | None]
-"""A count of steps or epochs, the metrics after it, and their lane, unless it is the process's own."""
+_Numbers = tuple[int, dict[str, Value], str | None, str | None]
+"""A count of steps or epochs, the metrics after it, their lane, unless it is the process's own, and the training."""
 
 
 class MetricReporter:
@@ -63,11 +63,17 @@ class MetricReporter:
 
     flush = end_run
 
-    def tell(self, step: int, values: Mapping[str, Value], per: Literal["step", "epoch"] = "step") -> None:
+    def tell(
+        self,
+        step: int,
+        values: Mapping[str, Value],
+        per: Literal["step", "epoch"] = "step",
+        training: str | None = None,
+    ) -> None:
         """Take the metrics of ``fit`` or ``log``. Those of an epoch come after those of its last step."""
         if values:
             self._told = True
-            self._offer(step, values, per, None)
+            self._offer(step, values, per, None, training)
 
     def printed(self, text: str, stream: str = "stdout", lane: str | None = None) -> None:
         """Take printed text of a stream, in pieces of any size; parses whole lines."""
@@ -88,20 +94,22 @@ class MetricReporter:
         self._lines += 1
         return self._lines <= _LINES_PER_S
 
-    def _offer(self, step: int, values: Mapping[str, Value], per: str, lane: str | None) -> None:
-        kind = (lane, *sorted(values))
+    def _offer(
+        self, step: int, values: Mapping[str, Value], per: str, lane: str | None, training: str | None = None
+    ) -> None:
+        kind = (lane, training, *sorted(values))
         if per == "step":
-            self._steps.offer(kind, (step, dict(values), lane))
+            self._steps.offer(kind, (step, dict(values), lane, training))
             return
         if self._epochs.is_due(kind):
             self._steps.flush()
-        self._epochs.offer(kind, (step, dict(values), lane))
+        self._epochs.offer(kind, (step, dict(values), lane, training))
 
 
 def _send(numbers: _Numbers, per: str) -> None:
-    count, values, lane = numbers
+    count, values, lane, training = numbers
     read = ((name, value() if callable(value) else value) for name, value in values.items())
-    publisher.metric(count, {name: value for name, value in read if value is not None}, per, lane)
+    publisher.metric(count, {name: value for name, value in read if value is not None}, per, lane, training)
 
 
 class ProgressReporter:

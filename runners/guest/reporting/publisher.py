@@ -34,10 +34,17 @@ def send(kind: str, content: dict[str, Any], lane: str | None = None) -> None:
         _sink(kind, content, lane)
 
 
-def metric(step: int, values: Mapping[str, float], per: str = "step", lane: str | None = None) -> None:
+def metric(
+    step: int,
+    values: Mapping[str, float],
+    per: str = "step",
+    lane: str | None = None,
+    training: str | None = None,
+) -> None:
     """Report the metrics of one step or epoch. Call at most ten times a second: each becomes an event of the run."""
     named = {name: json_number(value) for name, value in values.items()}
-    _display({METRIC: {"step": int(step), "per": per, "values": named}}, lane)
+    report = {"step": int(step), "per": per, "values": named} | ({"training": training} if training else {})
+    _display({METRIC: report}, lane)
 
 
 def progress(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ from runners.guest.reporting.metric_reporter import STEPS_PER_S, ProgressReporte
 from runners.guest.tf_patches.registry import Subject
 
 _TESTS = "tests/functional/runner/test_visualizations.py::"
+_MADE_UP = re.compile(r"(sequential|functional|model)(_[0-9]+)?")
+"""The names that Keras gives models."""
 
 subject = Subject(
     __name__,
@@ -103,7 +106,7 @@ def _take_batch(model: Any, result: Any) -> None:
         if len(listed) != len(names):
             listed, names = listed[:1], ["loss"]
         values = dict(zip(names, listed, strict=True))
-    metric_reporter().tell(course.steps, _numbers(values))
+    metric_reporter().tell(course.steps, _numbers(values), training=_name_of(model))
 
 
 def _names(model: Any) -> list[str]:
@@ -137,6 +140,12 @@ def _course_of(model: Any) -> _Trained:
         if model is not None:
             _models[model] = trained
     return trained
+
+
+def _name_of(model: Any) -> str | None:
+    """The name that the learner gave the model; None if Keras made it up."""
+    name = getattr(model, "name", None)
+    return name if isinstance(name, str) and not _MADE_UP.fullmatch(name) else None
 
 
 def _numbers(logs: Mapping[str, Any] | None) -> dict[str, Value]:
@@ -275,7 +284,8 @@ class TrainingCallback:
         latest, self._latest = self._latest, None
         self._trained.steps = self._first_step + self._done
         if latest is not None:
-            metric_reporter().tell(self._trained.steps, _shares(_numbers(latest), _workers_added_up(self.model)))
+            numbers = _shares(_numbers(latest), _workers_added_up(self.model))
+            metric_reporter().tell(self._trained.steps, numbers, training=_name_of(self.model))
         if self._course is not None:
             self._course.reached(self._trained.steps - self._begun, self._total())
 
@@ -288,7 +298,7 @@ class TrainingCallback:
         self._each = self._done
         training_step.reached(self._trained.steps)
         self._trained.epochs = max(epoch + 1, self._trained.epochs + 1)
-        metric_reporter().tell(self._trained.epochs, _numbers(logs), "epoch")
+        metric_reporter().tell(self._trained.epochs, _numbers(logs), "epoch", _name_of(self.model))
 
     @_quiet
     def on_train_end(self, logs: Any = None) -> None:
@@ -317,13 +327,14 @@ class TrainingCallback:
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         """Report progress. A model trained in this run is tested at its last step; others count their own steps."""
         if self._count_alone(batch) and not self._trained.steps:
-            metric_reporter().tell(batch + 1, _numbers(_named_test(logs)))
+            metric_reporter().tell(batch + 1, _numbers(_named_test(logs)), training=_name_of(self.model))
 
     @_quiet
     def on_test_end(self, logs: Any = None) -> None:
         """Report the metrics that ``evaluate`` returns."""
         if not self._training:
-            metric_reporter().tell(self._trained.steps or self._done, _numbers(_named_test(logs)))
+            steps = self._trained.steps or self._done
+            metric_reporter().tell(steps, _numbers(_named_test(logs)), training=_name_of(self.model))
             self._end_alone()
 
     @_quiet

@@ -18,8 +18,8 @@ strategy = tf.distribute.MirroredStrategy()
 def make(optimizer="sgd"):
     with strategy.scope():
         layers = tf.keras.layers
-        model = tf.keras.Sequential([
-            layers.Input((6,)), layers.Dense(5, activation="relu", name="first"), layers.Dense(3, name="last")])
+        inner = [layers.Input((6,)), layers.Dense(5, activation="relu", name="first"), layers.Dense(3, name="last")]
+        model = tf.keras.Sequential(inner, name="small")
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer, loss, metrics=["accuracy"])
     return model
@@ -76,6 +76,7 @@ async def test_fit_tells_its_numbers_and_how_far_it_is(keras: SessionClient) -> 
     assert steps == sorted(steps)
     assert steps[-1] == 30
     assert metrics(told)[0].values.keys() == {"loss", "accuracy"}
+    assert {e.training for e in metrics(told) + epochs} == {"small"}
     assert all(p.label == "fit" and p.unit == "step" for p in progress(told))
     assert (progress(told)[0].done, progress(told)[0].total) == (0, 30)
     assert (progress(told)[-1].done, progress(told)[-1].total) == (30, 30)

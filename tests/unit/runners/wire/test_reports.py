@@ -71,6 +71,15 @@ def test_a_metric_keeps_its_numbers_and_says_what_json_cannot() -> None:
     }
 
 
+def test_a_metric_names_its_training_on_one_short_line() -> None:
+    sent = {"step": 3, "values": {"loss": 1.0}, "training": "two\nlayers" + 99 * "s"}
+
+    _, fields = messages.to_event_fields(message({METRIC: sent})) or ("", {})
+
+    assert fields["training"] == ("two layers" + 99 * "s")[:60]
+    assert "training" not in (messages.to_event_fields(message({METRIC: sent | {"training": 7}})) or ("", {}))[1]
+
+
 def test_a_notice_is_one_of_ours_or_none() -> None:
     ours = messages.to_event_fields(
         message({NOTICE: {"code": "test", "values": {"who": "worker\n1\x1b[31m", "step": 7}}})

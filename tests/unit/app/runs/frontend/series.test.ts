@@ -3,11 +3,11 @@ import { test } from "node:test";
 
 import type { Measure, Metric } from "../../../../../app/runs/frontend/protocol";
 import {
-  apart,
   asCsv,
   before,
   MOST_LINES,
   MOST_TRAININGS,
+  panelsOf,
   roundSteps,
   Series,
   scale,
@@ -56,9 +56,9 @@ test("steps of fit, its epochs and its validation are one training", () => {
   assert.deepEqual(
     [loss!.xs, loss!.ys, loss!.ends],
     [
-      [1, 2, 3],
-      [3, 2.5, 1.5],
-      [1, 2],
+      [2, 3],
+      [2.5, 1.5],
+      [0, 1],
     ],
   );
   assert.deepEqual(
@@ -81,6 +81,36 @@ test("where steps go back, another training begins, and the epochs of it with it
     [2, 3],
   );
   assert.equal(series(epoch(1, { a: 1 }), epoch(2, { a: 1 }), epoch(1, { a: 1 })).begun, 2);
+});
+
+test("models with names train apart, whatever the order of their steps", () => {
+  const { trainingRuns } = series(
+    metric(1, { loss: 3 }, { training: "generator" }),
+    metric(1, { loss: 5 }, { training: "discriminator" }),
+    metric(2, { loss: 2 }, { training: "generator" }),
+    metric(2, { loss: 4 }, { training: "discriminator" }),
+    metric(1, { loss: 6 }, { training: "generator" }),
+  );
+  assert.deepEqual(
+    trainingRuns.map(({ name, lines }) => [name, [...lines.values()][0]!.ys]),
+    [
+      ["generator", [3, 2]],
+      ["discriminator", [5, 4]],
+      ["generator (2)", [6]],
+    ],
+  );
+  assert.equal(panelsOf(trainingRuns).length, 1, "on common axes");
+});
+
+test("from the second epoch on, only the means of epochs count", () => {
+  const { trainingRuns } = series(
+    ...[metric(1, { loss: 9 }), metric(2, { loss: 7 })],
+    ...[epoch(1, { loss: 7 }), metric(3, { loss: 4 }), metric(4, { loss: 3 })],
+    ...[epoch(2, { loss: 3 }), metric(5, { loss: 8 }), metric(6, { loss: 2 })],
+    epoch(3, { loss: 2 }),
+  );
+  const [line] = [...trainingRuns[0]!.lines.values()];
+  assert.deepEqual([line!.xs, line!.ys, line!.low, line!.high], [[2, 4, 6], [7, 3, 2], 2, 7]);
 });
 
 test("each lane counts its own training runs", () => {
@@ -123,7 +153,7 @@ test("scales of one kind share a panel; a share above 1 is none", () => {
   const { trainingRuns } = series(
     metric(1, { loss: 3, val_loss: 4, accuracy: 0.5, val_auc: 0.25, lr: 0.01, acc_percent: 89 }),
   );
-  const panels = trainingRuns[0]!.panels().map(({ kind, lines }) => [kind, lines.map((line) => line.name)]);
+  const panels = panelsOf(trainingRuns).map(({ kind, lines }) => [kind, lines.map((line) => line.name)]);
   assert.deepEqual(panels, [
     ["loss", ["loss", "val_loss"]],
     ["share", ["accuracy", "val_auc"]],
@@ -163,6 +193,9 @@ test("a position finds the last point before it", () => {
 
 test("scales have round ends and take any number", () => {
   assert.deepEqual(scale(0.1, 2.3), { low: 0, high: 3, logarithmic: false, ticks: [0, 1, 2, 3] });
+  assert.deepEqual(scale(2.2, 2.3).low, 2.2);
+  assert.deepEqual(scale(2.2, 2.3, true).ticks, [0, 1, 2, 3]);
+  assert.deepEqual(scale(-1, 2.3, true).low, -2);
   assert.deepEqual(scale(0.001, 1_000).ticks, [0.001, 0.1, 10, 1_000]);
   assert.deepEqual(scale(Infinity, -Infinity).ticks, [0, 1]);
   for (const [value, ...ticks] of [
@@ -202,11 +235,6 @@ test("steps on the axis are whole and few", () => {
   assert.ok(roundSteps(0, 2 ** 53, 3).length <= 5);
 });
 
-test("labels keep apart and inside", () => {
-  assert.deepEqual(apart([50, 51, 10], 15, 0, 100), [50, 65, 10]);
-  assert.deepEqual(apart([98, 99], 15, 0, 100), [85, 100]);
-});
-
 test("rows are spread over all of them", () => {
   assert.deepEqual(spread([1, 2, 3], 5), [1, 2, 3]);
   assert.deepEqual(
@@ -219,6 +247,13 @@ test("rows are spread over all of them", () => {
 });
 
 test("the file has every number, and no name in it is a formula", () => {
-  const csv = asCsv([metric(1, { loss: 0.5, '=cmd("x"),1': "nan" }), metric(2, { loss: -1 }, { lane: "worker 1" })]);
-  assert.equal(csv, `lane,per,step,loss,"'=cmd(""x""),1"\r\n,step,1,0.5,nan\r\nworker 1,step,2,-1,\r\n`);
+  const { trainingRuns } = series(
+    metric(1, { loss: 0.5, '=cmd("x"),1': "nan" }),
+    metric(2, { loss: -1 }, { lane: "worker 1" }),
+    metric(1, { loss: 3 }, { training: "=small" }),
+  );
+  const title = ({ name }: { name: string }): string => name;
+  const head = `lane,per,step,loss,"'=cmd(""x""),1"\r\n`;
+  assert.equal(asCsv(trainingRuns.slice(0, 1), title), `${head},step,1,0.5,nan\r\nworker 1,step,2,-1,\r\n`);
+  assert.equal(asCsv(trainingRuns, title).split("\r\n").at(-2), "'=small,,step,1,3,");
 });
