@@ -81,6 +81,10 @@ ERROR_HINTS = {
         "Only a tf.data.Dataset can be distributed. Make one of the arrays: "
         "tf.data.Dataset.from_tensor_slices((x, y)).batch(64)."
     ),
+    "unequal-shards": N_(
+        "This batch cannot be divided equally among the replicas: one of them got fewer examples, or none. Make the "
+        "number of examples a multiple of the global batch size, or pass a dataset with batch(…, drop_remainder=True)."
+    ),
     "batch-before-distributing": N_(
         "The strategy shares out batches, and this dataset has none. Call batch(…) with the global batch size "
         "before you distribute it."

@@ -212,6 +212,22 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
         ),
     ),
     ErrorHint(
+        "unequal-shards",
+        "This batch cannot be divided equally among the replicas: one of them got fewer examples, or none. Make the "
+        "number of examples a multiple of the global batch size, or pass a dataset with batch(…, "
+        "drop_remainder=True).",
+        Sign(  # Keras 3 adds up the replicas' shards of the first batch to build the model
+            "InvalidArgumentError",
+            r"Inputs to operation AddN of type AddN must have the same size and shape.*\[Op:AddN\]",
+            raised_in=_KERAS_3,
+            keras=3,
+        ),
+        Sign(
+            "InternalError",
+            r"Missing \d-th output from \{\{node [^}]*gradient_tape/replica_\d+/[^}]*Conv2DBackpropFilter",
+        ),
+    ),
+    ErrorHint(
         "batch-before-distributing",
         "The strategy shares out batches, and this dataset has none. Call batch(…) with the global batch size before "
         "you distribute it.",

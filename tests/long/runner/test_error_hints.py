@@ -338,6 +338,26 @@ s.experimental_distribute_dataset(np.ones((8, 2)))
 """,
     ),
     Mistake(
+        "unequal-shards",
+        MIRRORED
+        + """
+with s.scope():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(np.ones((1, 4)), np.ones((1, 1)), verbose=0)
+""",
+    ),
+    Mistake(
+        "unequal-shards",
+        MIRRORED
+        + """
+with s.scope():
+    model = tf.keras.Sequential([tf.keras.Input((8, 8, 3)), tf.keras.layers.Conv2D(4, 3), tf.keras.layers.Flatten()])
+    model.compile("sgd", "mse")
+model.fit(np.ones((65, 8, 8, 3)), np.ones((65, 144)), batch_size=64, verbose=0)
+""",
+    ),
+    Mistake(
         "batch-before-distributing",
         MIRRORED
         + """

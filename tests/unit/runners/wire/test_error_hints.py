@@ -24,6 +24,14 @@ MERGE = (
     "in user code:\n\n    RuntimeError: `merge_call` called while defining a new graph or a tf.function. This can often"
 )
 NO_GROUP = "HTTPSConnectionPool(host='example.org', port=443): Failed to resolve 'example.org'"
+UNEQUAL = (
+    "Inputs to operation AddN of type AddN must have the same size and shape.  Input 0: [1,4] != input 1: [0,4] "
+    "[Op:AddN] name: "
+)
+EMPTY = (
+    "2 root error(s) found.\n  (0) INTERNAL:  Missing 1-th output from {{node StatefulPartitionedCall/gradient_tape/"
+    "replica_1/sequential/conv2d/convolution/Conv2DBackpropFilter}}"
+)
 FORMAT = "File format not supported: filepath=f. Keras 3 only supports V3 `.keras` files, legacy H5 format files"
 
 
@@ -97,6 +105,10 @@ FORMAT = "File format not supported: filepath=f. Keras 3 only supports V3 `.kera
         ("AttributeError", "'DistributedDataset' object has no attribute 'take'", [], 3, "dataset-already-distributed"),
         ("TypeError", "object of type 'DistributedDataset' has no len()", [], 3, "dataset-already-distributed"),
         ("AttributeError", "'numpy.ndarray' object has no attribute '_variant_tensor'", INPUT, 3, "not-a-dataset"),
+        ("InvalidArgumentError", UNEQUAL, KERAS, 3, "unequal-shards"),
+        ("InvalidArgumentError", UNEQUAL, [], 3, None),
+        ("InternalError", EMPTY, [], 3, "unequal-shards"),
+        ("InternalError", EMPTY.replace("replica_1/", ""), [], 3, None),
         ("IndexError", "list index out of range", REBATCH, 3, "batch-before-distributing"),
         ("IndexError", "list index out of range", INPUT, 3, None),
         ("TypeError", "'_BatchDataset' object is not callable", INPUT, 3, "function-of-a-dataset"),
