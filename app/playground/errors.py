@@ -15,13 +15,31 @@ class SharedPlaygroundNotFound(NotFound):
 class InvalidNotebook(InvalidInput):
     """The file is not a notebook that Jupyter could open."""
 
-    message = N_("This is not a Jupyter notebook. Open a file that ends in .ipynb or .py.")
+    message = N_(
+        "This is not a Jupyter notebook. Open a notebook, a Python script, or a text file that ends in .csv, .tsv, "
+        ".txt, .json, or .jsonl."
+    )
 
 
 class ForeignNotebook(InvalidInput):
     """The notebook is written in another language than Python."""
 
     message = N_("This notebook is written in {language}. Only Python runs here.")
+
+
+class InvalidDataFileName(InvalidInput):
+    """The name could be a path, or be read as more than a name by the cell that writes the file."""
+
+    message = N_(
+        "A data file needs a name of at most 100 letters, digits, dots, hyphens, and underscores. Rename it, then open "
+        "it again."
+    )
+
+
+class DataFileTooLarge(InvalidInput):
+    """The content of the file does not fit into a cell."""
+
+    message = N_("A data file can have up to {most} KB. Open a part of it.")
 
 
 class NothingToOpen(InvalidInput):

@@ -1,4 +1,7 @@
-"""Reads a notebook or a script that a learner opens: its code and its text, and nothing else. Pure.
+"""Reads a notebook, a script or a data file that a learner opens: its code and its text, and nothing else. Pure.
+
+A data file becomes a cell that writes it to the session's folder, so that it is kept, shared and downloaded with the
+rest, and is there again in another session.
 
 Outputs, attachments and metadata are dropped before anything else looks at them. nbformat and jupytext are imported
 when the first file is opened: that takes seconds, so call this in a thread.
@@ -7,15 +10,26 @@ when the first file is opened: that takes seconds, so call this in a thread.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-from app.playground.errors import ForeignNotebook, InvalidNotebook, NothingToOpen
+from app.playground.errors import (
+    DataFileTooLarge,
+    ForeignNotebook,
+    InvalidDataFileName,
+    InvalidNotebook,
+    NothingToOpen,
+)
 from app.runs.scratch_cells import MAX_TITLE_LENGTH, NewCell
 
 if TYPE_CHECKING:
     import nbformat
 
 _VERSION = 4
+MAX_DATA_BYTES = 90_000
+"""Less than a cell can have, in UTF-8."""
+_DATA_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl")
+_DATA_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 
 
 def read_notebook_file(name: str, text: str) -> list[NewCell]:
@@ -23,12 +37,27 @@ def read_notebook_file(name: str, text: str) -> list[NewCell]:
 
     Raises:
         InvalidNotebook, ForeignNotebook, NothingToOpen: there is nothing in it that could be shown here.
+        InvalidDataFileName, DataFileTooLarge: no cell can write the file.
     """
+    if name.lower().endswith(_DATA_ENDINGS):
+        return [_read_data(name, text)]
     made = _read_script(text) if name.lower().endswith(".py") else _read_notebook(text)
     cells = [cell for cell in map(_as_new_cell, made.cells) if cell is not None]
     if not cells:
         raise NothingToOpen
     return cells
+
+
+def _read_data(name: str, text: str) -> NewCell:
+    """The cell that writes the file. Lines end as they do on the machine that it is written on."""
+    if not _DATA_NAME.fullmatch(name):
+        raise InvalidDataFileName
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_DATA_BYTES:
+        raise DataFileTooLarge(most=MAX_DATA_BYTES // 1000)
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    if not lines.strip():
+        raise NothingToOpen
+    return NewCell("code", f"%%writefile {name}\n{lines}", name)
 
 
 def _read_script(text: str) -> nbformat.NotebookNode:

@@ -86,3 +86,22 @@ async def test_what_is_done_before_the_script_has_loaded_is_done_then(hall: Visi
     await expect(link).to_be_focused()
     there = await (await hall.admit()).open(urlsplit(await link.input_value()).path)
     await expect(there.locator("section.cell").first).to_contain_text("8 GPUs")
+
+
+async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open("/en/playground")
+    dropped = await page.evaluate_handle(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["rooms,price\\n3,100\\n"], "prices.csv", {type: "text/csv"}));
+            return data;
+        }"""
+    )
+    await page.locator("h1").dispatch_event("drop", {"dataTransfer": dropped})
+    await expect(page.locator(".scratch")).to_have_count(1, timeout=_IMPORT_S * 1000)
+    cell = CellPageObject(page, await page.locator("section.cell").get_attribute("data-cell") or "")
+    await expect(cell.root.locator(".scratch-title")).to_have_value("prices.csv")
+
+    await cell.run()
+
+    await cell.has_row("Writing prices.csv")

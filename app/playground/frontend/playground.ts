@@ -1,45 +1,75 @@
-/** The page of the playground, a chunk of its own: opens files, and completes the form that shares a copy. */
+/**
+ * The page of the playground, a chunk of its own: opens files that are chosen or dropped on the page, and completes the
+ * form that shares a copy.
+ */
 
 import { NetworkError, ResponseError, responseError, send } from "../../runs/frontend/api";
 import { announce } from "../../web/frontend/announce";
 import { need } from "../../web/frontend/element";
-import { say } from "../../web/frontend/strings";
+import { localizedNumber, say } from "../../web/frontend/strings";
 
 /** Larger files are not read: with its outputs, a notebook may be much larger than what is sent. */
 const MAX_FILE_BYTES = 20_000_000;
 /** As in app/web/body_limit.py, less what surrounds the text. */
 const MAX_SENT_BYTES = 900_000;
+/** Each is a request, and the page can have only so many cells. */
+const MOST_FILES = 20;
 
 class FileTooLarge extends Error {}
+class TooManyFiles extends Error {}
 
 export function setUpPlayground(): void {
   const field = document.querySelector<HTMLInputElement>("[data-open]");
-  field?.addEventListener("change", () => void open(field));
-  if (field?.files?.length) void open(field); // a file that was chosen before this script was there
+  if (field) {
+    const chosen = (): void => void open(field, [...(field.files ?? [])]);
+    field.addEventListener("change", chosen);
+    if (field.files?.length) chosen(); // before this script was there
+    acceptDrops(field);
+  }
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
   document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
   document.addEventListener("htmx:after:swap", showLink);
 }
 
-async function open(field: HTMLInputElement): Promise<void> {
-  const [file] = field.files ?? [];
-  if (!file) return;
+/** Opens files that are dropped anywhere on the page but in a text field or an editor. */
+function acceptDrops(field: HTMLInputElement): void {
+  const theirs = ({ dataTransfer, target }: DragEvent): boolean =>
+    Boolean(dataTransfer?.types.includes("Files")) && !(target as Element).closest("input, textarea, .cm-editor");
+  document.addEventListener("dragover", (event) => {
+    if (theirs(event)) event.preventDefault(); // otherwise the browser leaves the page to show the file
+  });
+  document.addEventListener("drop", (event) => {
+    if (!theirs(event)) return;
+    event.preventDefault();
+    void open(field, [...(event.dataTransfer?.files ?? [])]);
+  });
+}
+
+/** Opens the files one after another, up to the first that cannot be opened. */
+async function open(field: HTMLInputElement, files: readonly File[]): Promise<void> {
+  if (!files.length) return;
   const trouble = need(document, "#open-trouble");
   trouble.textContent = say("playground.opening");
+  let done = 0;
   try {
-    const text = await readFile(file);
-    const body = JSON.stringify({ name: file.name, text });
-    const response = await send(field.dataset.open ?? "", { method: "POST", body });
-    if (!response.ok) throw await responseError(response);
+    if (files.length > MOST_FILES) throw new TooManyFiles();
+    for (const file of files) {
+      const body = JSON.stringify({ name: file.name, text: await readFile(file) });
+      const response = await send(field.dataset.open ?? "", { method: "POST", body });
+      if (!response.ok) throw await responseError(response);
+      done += 1;
+    }
     location.reload(); // shows the new cells
   } catch (error) {
-    trouble.textContent = words(error);
+    const problem = words(error);
+    trouble.textContent = files.length > 1 ? `${files[done]?.name ?? ""}: ${problem}` : problem;
     field.value = ""; // so that the same file can be chosen again
   }
 }
 
 function words(error: unknown): string {
   if (error instanceof FileTooLarge) return say("playground.tooLarge");
+  if (error instanceof TooManyFiles) return say("playground.tooMany", { most: localizedNumber(MOST_FILES) });
   if (error instanceof ResponseError || error instanceof NetworkError) return error.message;
   if (error instanceof DOMException) return say("playground.unreadable");
   throw error;

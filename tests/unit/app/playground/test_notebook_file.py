@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from app.playground.errors import ForeignNotebook, InvalidNotebook, NothingToOpen
-from app.playground.notebook_file import read_notebook_file
+from app.playground.errors import (
+    DataFileTooLarge,
+    ForeignNotebook,
+    InvalidDataFileName,
+    InvalidNotebook,
+    NothingToOpen,
+)
+from app.playground.notebook_file import MAX_DATA_BYTES, read_notebook_file
 
 
 def notebook(*cells: dict[str, Any], **more: Any) -> str:
@@ -94,3 +100,32 @@ def test_a_notebook_in_another_language_is_refused() -> None:
 def test_a_file_without_cells_is_refused(text: str, name: str) -> None:
     with pytest.raises(NothingToOpen):
         read(text, name)
+
+
+def test_a_data_file_is_a_cell_that_writes_it() -> None:
+    (cell,) = read_notebook_file("prices-2.CSV", "\ufeffrooms,price\r\n3,100\r\n")
+
+    assert (cell.kind, cell.title, cell.source) == (
+        "code",
+        "prices-2.CSV",
+        "%%writefile prices-2.CSV\nrooms,price\n3,100",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("../.bashrc.txt", "x", InvalidDataFileName),
+        ("-a.txt", "x", InvalidDataFileName),
+        ("a b.csv", "x", InvalidDataFileName),
+        ("a\nimport os\n.csv", "x", InvalidDataFileName),
+        ("$HOME.csv", "x", InvalidDataFileName),
+        ("{x}.json", "x", InvalidDataFileName),
+        (f"{'a' * 100}.csv", "x", InvalidDataFileName),
+        ("a.csv", "\n\n", NothingToOpen),
+        ("a.csv", "한" * (MAX_DATA_BYTES // 3 + 1), DataFileTooLarge),
+    ],
+)
+def test_a_data_file_that_no_cell_can_write_is_refused(name: str, text: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        read_notebook_file(name, text)
