@@ -182,6 +182,12 @@ async def delete_scratch_cell(session: AsyncSession, learner: str, lesson: str, 
     await session.execute(delete(ScratchCell).filter_by(learner_id=learner, lesson=lesson, name=name))
 
 
+async def delete_scratch_cells(session: AsyncSession, learner: str, lesson: str) -> None:
+    """Delete all cells that the learner has added to a page. Their runs stay, too."""
+    learner = await _lock(session, learner)
+    await session.execute(delete(ScratchCell).filter_by(learner_id=learner, lesson=lesson))
+
+
 def clean_title(title: str) -> str:
     """The title to store, in one line; may be empty. Raises TextTooLong or TextInvalid."""
     try:

@@ -37,6 +37,7 @@ from app.runs.scratch_cells import (
     as_cell,
     change_scratch_cell,
     delete_scratch_cell,
+    delete_scratch_cells,
     in_page_order,
     list_scratch_cells,
     move_scratch_cell,
@@ -161,6 +162,15 @@ async def remove_scratch_cell(
 ) -> Response:
     async with dispatcher.db.writing() as session:
         await delete_scratch_cell(session, learner, lesson.key, name)
+    return Response(status_code=204, headers=NO_STORE)
+
+
+@router.delete("", status_code=204, name="delete_scratch_cells")
+async def remove_scratch_cells(
+    lang: str, lesson: RequestedLesson, learner: LearnerId, dispatcher: RunDispatcherDep
+) -> Response:
+    async with dispatcher.db.writing() as session:
+        await delete_scratch_cells(session, learner, lesson.key)
     return Response(status_code=204, headers=NO_STORE)
 
 

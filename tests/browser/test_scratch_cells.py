@@ -86,3 +86,27 @@ async def test_own_cells_are_moved_and_deleted_with_the_keyboard_and_restored(ha
     await page.reload()
     await expect(order.last).to_have_attribute("data-scratch-name", first.name)
     assert await first.code() == "first = 1"
+
+
+async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    everything = page.get_by_role("button", name="Delete all my cells")
+    first = await add_below(page, "strategy")
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text("first = 1")
+    await expect(everything).to_be_hidden()  # one has a button of its own
+    second = await add_below(page, first.name)
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text("second = 2")
+
+    async with answered(page, "DELETE"):
+        await everything.click()
+
+    cells = page.locator(".scratch")
+    await expect(cells).to_have_count(0)
+    await expect(page.locator(".scratch-gone")).to_contain_text("2 of your cells were deleted.")
+    await page.locator(".scratch-gone button").click()
+    await expect(cells).to_have_count(2)
+    await page.reload()
+    await expect(cells.first).to_have_attribute("data-scratch-name", first.name)
+    assert (await first.code(), await second.code()) == ("first = 1", "second = 2")

@@ -144,6 +144,11 @@ export async function deleteScratchCell(lesson: string, name: string): Promise<v
   await json(scratchUrl(lesson, `/${name}`), { method: "DELETE" });
 }
 
+/** Deletes all cells that the learner has added to a page. */
+export async function deleteScratchCells(lesson: string): Promise<void> {
+  await json(scratchUrl(lesson), { method: "DELETE" });
+}
+
 function scratchUrl(lesson: string, rest = ""): string {
   return `/${language()}/scratch-cells${rest}?lesson=${encodeURIComponent(lesson)}`;
 }

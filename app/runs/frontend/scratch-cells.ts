@@ -1,6 +1,6 @@
 /**
- * The cells that a learner adds to a page, a chunk of its own: adds, names, moves and deletes them, and puts those that
- * are stored in their places. The server renders them; their code is stored by `scratch-store.ts`.
+ * The cells that a learner adds to a page, a chunk of its own: adds, names, moves and deletes them, one or all, and puts
+ * those that are stored in their places. The server renders them; their code is stored by `scratch-store.ts`.
  *
  * Each cell is followed by a row of buttons that adds another one: `data-after` has the name of the cell above, and is
  * empty at the start of a page. A cell of the learner's own is in a `.scratch`, together with that row.
@@ -8,8 +8,8 @@
 
 import { announce } from "../../web/frontend/announce";
 import { make, need } from "../../web/frontend/element";
-import { say } from "../../web/frontend/strings";
-import { addScratchCell, deleteScratchCell, moveScratchCell, type NewScratchCell } from "./api";
+import { say, sayCount } from "../../web/frontend/strings";
+import { addScratchCell, deleteScratchCell, deleteScratchCells, moveScratchCell, type NewScratchCell } from "./api";
 import type { Cell, CodeStore } from "./cell";
 import type { Drafts } from "./drafts";
 import css from "./own-cells.css";
@@ -86,6 +86,7 @@ export class ScratchCells {
     const button = target.closest<HTMLElement>("[data-action]");
     const action = button?.dataset.action;
     const entry = this.entryOf(target);
+    if (action === "delete-all" && button) void this.removeAll(button);
     if (action === "move-up" || action === "move-down") {
       if (entry && button && button.getAttribute("aria-disabled") !== "true") void this.move(entry, action, button);
     } else if (action === "delete" && entry) void this.remove(entry);
@@ -175,54 +176,91 @@ export class ScratchCells {
   }
 
   private async remove(entry: Entry): Promise<void> {
-    const { box, name, cell, store } = entry;
-    const source = store.source;
+    const { box, name } = entry;
+    const kept = this.kept(entry);
     const gone = await tried(box, async () => {
       await deleteScratchCell(this.page.lesson, name);
       return true;
     });
     if (!gone) return;
-    const back = this.row(box.querySelector<HTMLElement>("[data-after]")?.dataset.after ?? "", -1);
+    const words = say("scratch.deleted", { cell: titleOf(box) });
+    const note = this.note(words, [kept]);
+    box.replaceWith(note);
+    this.drop(entry);
+    this.told(note, words);
+  }
+
+  private async removeAll(button: HTMLElement): Promise<void> {
+    const all = boxes().flatMap((box) => this.entries.get(box) ?? []);
+    const kept = all.map((entry) => this.kept(entry));
+    const tools = button.parentElement as HTMLElement;
+    const gone = await tried(tools, async () => {
+      await deleteScratchCells(this.page.lesson);
+      return true;
+    });
+    if (!gone) return;
+    const words = sayCount("scratch.deletedAll", all.length);
+    const note = this.note(words, kept);
+    tools.after(note);
+    for (const entry of all) {
+      entry.box.remove();
+      this.drop(entry);
+    }
+    this.told(note, words);
+  }
+
+  /** A cell as it can be added again, where it is now. */
+  private kept({ box, name, store }: Entry): NewScratchCell {
+    const above = [...rows()].findLast((row) => !box.contains(row) && precedes(row, box));
+    const title = box.querySelector<HTMLInputElement>("[data-action=rename]")?.value ?? "";
+    return { after: above?.dataset.after ?? "", kind: box.dataset.kind ?? "code", source: store.source, title, name };
+  }
+
+  /** A cell is no longer on the page. */
+  private drop({ box, cell, store }: Entry): void {
     if (cell) {
       void cell.stop();
       this.page.remove(cell);
     }
     this.entries.delete(box);
     store.close();
+  }
+
+  private note(words: string, kept: readonly NewScratchCell[]): HTMLElement {
     const undo = make<HTMLButtonElement>("button.again", { type: "button" }, say("cell.undo"));
-    const note = make(
-      "p.scratch-gone",
-      {},
-      make("span", {}, say("scratch.deleted", { cell: titleOf(box) })),
-      " ",
-      undo,
-    );
-    box.replaceWith(note);
+    const note = make("p.scratch-gone", {}, make("span", {}, words), " ", undo);
+    undo.addEventListener("click", () => void this.restore(note, kept));
+    return note;
+  }
+
+  private told(note: HTMLElement, words: string): void {
     this.mark();
-    undo.focus();
-    announce(say("scratch.deleted", { cell: titleOf(box) }));
-    undo.addEventListener("click", () => void this.restore(note, back, entry, source));
+    need(note, "button").focus();
+    announce(words);
   }
 
-  /** Brings a deleted cell back, where it was. Its last output shows again when the page is opened again. */
-  private async restore(note: HTMLElement, back: HTMLElement | null, entry: Entry, source: string): Promise<void> {
-    const row = back?.isConnected ? back : this.row("");
-    if (!row) return;
-    const title = entry.box.querySelector<HTMLInputElement>("[data-action=rename]")?.value ?? "";
-    const after = row.dataset.after ?? "";
-    const kind = entry.box.dataset.kind ?? "code";
-    const made = await this.insert({ after, kind, source, title, name: entry.name }, row);
-    if (!made) return;
+  /** Brings deleted cells back, where they were. Their last output shows again when the page is opened again. */
+  private async restore(note: HTMLElement, kept: readonly NewScratchCell[]): Promise<void> {
+    let last: Entry | null = null;
+    for (const cell of kept) {
+      if ([...this.entries.values()].some(({ name }) => name === cell.name)) continue; // an earlier try got this far
+      const row = this.row(cell.after) ?? this.row("");
+      last = row && (await this.insert(cell, row));
+      if (!last) return;
+    }
     note.remove();
-    made.cell?.edit();
-    announce(say("scratch.restored", { cell: titleOf(made.box) }));
+    if (!last) return;
+    last.cell?.edit();
+    announce(
+      kept.length > 1
+        ? sayCount("scratch.restoredAll", kept.length)
+        : say("scratch.restored", { cell: titleOf(last.box) }),
+    );
   }
 
-  /** The row behind the cell of that name; with -1, the one before it. */
-  private row(after: string, step: 0 | -1 = 0): HTMLElement | null {
-    const all = [...rows()];
-    const found = all.findIndex((row) => row.dataset.after === after);
-    return found < 0 ? null : (all[found + step] ?? null);
+  /** The row behind the cell of that name. */
+  private row(after: string): HTMLElement | null {
+    return [...rows()].find((row) => row.dataset.after === after) ?? null;
   }
 
   private entryOf(target: Element): Entry | undefined {
@@ -230,9 +268,11 @@ export class ScratchCells {
     return box ? this.entries.get(box) : undefined;
   }
 
-  /** Says which cells cannot move further up or down. */
+  /** Says which cells cannot move further up or down, and offers to delete all if there are several. */
   private mark(): void {
     const all = [...rows()];
+    const everything = document.querySelector<HTMLElement>("[data-action=delete-all]");
+    if (everything) everything.hidden = this.entries.size < 2;
     for (const { box } of this.entries.values()) {
       const others = all.filter((row) => !box.contains(row));
       const above = others.findLastIndex((row) => precedes(row, box));
@@ -240,6 +280,10 @@ export class ScratchCells {
       need(box, "[data-action=move-down]").setAttribute("aria-disabled", String(above >= others.length - 1));
     }
   }
+}
+
+function boxes(): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>(".scratch")];
 }
 
 function boxesIn(html: string): HTMLElement[] {

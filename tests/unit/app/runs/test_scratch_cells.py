@@ -284,6 +284,21 @@ async def test_a_deleted_cell_is_gone_and_deleting_it_again_does_no_harm(visitor
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "scratch_cell_not_found")
 
 
+async def test_all_cells_of_a_page_are_deleted_at_once_and_no_others(app: FastAPI, visitor: httpx.AsyncClient) -> None:
+    page, playground = {"lesson": LESSON}, {"lesson": "~playground/mine"}
+    for _ in range(2):
+        await post(visitor)
+    await visitor.post("/en/scratch-cells", params=playground, json={"after": ""})
+    async with aclosing(await signed_in_browser(app)) as other:
+        await post(other)
+
+        assert (await visitor.delete("/en/scratch-cells", params=page)).status_code == 204
+
+        assert (await visitor.get("/en/scratch-cells", params=page)).status_code == 204
+        assert (await visitor.get("/en/scratch-cells", params=playground)).status_code == 200
+        assert (await other.get("/en/scratch-cells", params=page)).status_code == 200
+
+
 async def test_cells_belong_to_a_lesson_that_exists(visitor: httpx.AsyncClient) -> None:
     for lesson in ("small/nowhere", "nowhere/first", "~playground/nowhere"):
         answer = await visitor.post("/en/scratch-cells", params={"lesson": lesson}, json={"after": ""})
