@@ -136,6 +136,21 @@ async def test_a_picture_has_its_size_before_it_is_there(hall: VisitorFactory) -
     assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
 
+async def test_a_picture_is_never_in_a_scroller_that_is_lower_than_it(hall: VisitorFactory) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.figure(figsize=(6, 9)); plt.plot([1, 2]); plt.show()"
+    cell = await opened(hall, code)
+    await cell.finished()
+    output, picture = cell.root.locator(".output"), cell.root.locator("img")
+
+    assert await output.evaluate("box => box.scrollHeight <= box.clientHeight"), "alone, it needs no scroller"
+    await cell.write('print("\\n".join(f"line {n}" for n in range(60)))\n' + code)
+    await cell.run()
+    await cell.finished()
+    await expect(picture).to_have_count(1)
+    heights = await output.evaluate("box => [box.clientHeight, box.querySelector('img').clientHeight, innerHeight]")
+    assert heights[2] > heights[0] >= heights[1] > 500, heights
+
+
 async def test_a_vector_picture_is_an_image_and_never_part_of_the_page(hall: VisitorFactory) -> None:
     code = """from IPython.display import SVG
 SVG("<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><script>alert(1)</script><circle r='9'/></svg>")"""
