@@ -98,6 +98,8 @@ class PendingFailureView:
     """The step that the process has reached."""
     buttons: tuple[ActionButton, ...]
     """To inject the failure now, or to cancel it."""
+    chip: ActionButton
+    """The whole failure in a sentence; pressing it cancels the failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +156,15 @@ def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView
 def _pending_failure_view(member: ClusterMember) -> PendingFailureView | None:
     if member.scheduled is None:
         return None
-    step = member.step
+    step, at_step = member.step, number(member.scheduled.at_step)
+    sentence = gettext(_SCHEDULED_MESSAGES[member.scheduled.action]).format(task=member.task, step=at_step)
     return PendingFailureView(
-        words=gettext(_PENDING_MESSAGES[member.scheduled.action]).format(step=number(member.scheduled.at_step)),
+        words=gettext(_PENDING_MESSAGES[member.scheduled.action]).format(step=at_step),
         progress=gettext(_STEPS_NOT_COUNTED)
         if step is None
         else gettext("It is now at step {step}.").format(step=number(step)),
         buttons=(_immediate_button(member.scheduled.action, member.task), _action_button("cancel", member.task)),
+        chip=ActionButton("cancel", sentence, f"{gettext(_BUTTON_LABELS['cancel'])}: {sentence}"),
     )
 
 

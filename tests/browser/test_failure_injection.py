@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.accessibility import assert_accessible
+from tests.browser.accessibility import assert_accessible, assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 
@@ -88,6 +88,31 @@ async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None
 
 
 @pytest.mark.long
+async def test_what_waits_for_a_step_is_a_chip_at_hand_that_takes_it_back(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(PAGE)
+    await ran_on(page, CLUSTER)
+
+    for width in (WIDTHS[0], WIDTHS[-1]):
+        processes = await resize(page, width)
+        await page.get_by_label("Kill, pause, or slow down at step").fill("1000")
+        await processes.get_by_role("button", name="Kill: worker 1").click()
+        await expect(processes.locator(".scheduled-failure")).to_be_visible()
+        if width <= NARROW:
+            await page.keyboard.press("Escape")
+            await expect(processes).to_be_hidden()
+        chip = page.get_by_role("button", name="Cancel: worker 1 will be killed at step 1,000.")
+        await expect(chip).to_be_in_viewport(ratio=1)
+        await assert_fits(page, "a failure that waits")
+        await assert_accessible(page, "a failure that waits", ".armed-failures")
+        if width <= NARROW:
+            box = await chip.bounding_box()
+            assert box is not None
+            assert box["height"] >= 44
+        await chip.click()
+        await expect(chip).to_have_count(0)
+        await expect(page.locator("#armed-result")).to_have_text("Canceled: worker 1 continues.")
+
+
 async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=1920)).open(PAGE)
     panel = page.locator("#session")

@@ -143,6 +143,11 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
         "Slow down now: worker 1",
         "Cancel: worker 1",
     ]
+    chips = re.findall(r'<button type="button" class="chip" [^>]*aria-label="([^"]+)"', panel)
+    assert chips == [
+        "Cancel: worker 0 will be killed at step 1,000.",
+        "Cancel: worker 1 will be slowed down at step 50.",
+    ]
     answer = await client.post(FAILURES, data={"task": "worker 0", "action": "cancel", "at_step": "1000"})
     assert said(answer) == "Canceled: worker 0 continues."
     assert supervisor.failures == [(name, InjectedFailure(task="worker 0", action="cancel"))]
