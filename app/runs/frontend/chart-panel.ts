@@ -220,7 +220,7 @@ function strange(line: Line): number[] {
 }
 
 function mark(line: Line, x: number, y: number): SVGElement {
-  return shape(line.lane ? laneShape(line.lane) : 0, x, y, MARK);
+  return shape(line.lane ? laneShape(line.lane) : line.training.number - 1, x, y, MARK);
 }
 
 /** For each line a sample of it, its name and its last value. */
