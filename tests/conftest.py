@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import httpx
@@ -49,6 +50,21 @@ _TERMINAL = (
 )
 """What Typer, Rich, and Python read to decide about colors and the width of lines."""
 _CHEAP_HASH = PasswordHasher.from_parameters(CHEAPEST).hash("the password of no account")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage, and never look among the million objects that this leaves.
+
+    Python would look again and again while modules are imported, which takes a quarter of the time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
