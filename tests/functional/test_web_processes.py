@@ -132,9 +132,13 @@ def test_where_no_pid_namespace_can_be_made_the_command_runs_all_the_same() -> N
     assert done.stdout.endswith(f"{WEB_USER}\n")
 
 
-def test_what_an_attacker_detaches_ends_with_the_server_and_frees_its_port(service: ServeCommand) -> None:
-    url = httpx.URL(service.start(runs=False))
-    inside = ("nsenter", f"--target={service.web().pid}", "--pid", "--mount")
+def test_what_an_attacker_detaches_and_several_workers_end_with_the_server(service: ServeCommand) -> None:
+    url = httpx.URL(service.start("--workers", "2", runs=False))
+    web = service.web()
+    assert httpx.get(url, follow_redirects=True, timeout=30).status_code == 200
+    workers = web.children(recursive=True)
+    assert len(workers) >= 2
+    inside = ("nsenter", f"--target={web.pid}", "--pid", "--mount")
     with subprocess.Popen([*inside, *AS_WEB_USER, DETACHED], stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
@@ -143,22 +147,10 @@ def test_what_an_attacker_detaches_ends_with_the_server_and_frees_its_port(servi
 
     assert service.stop() == 0
 
-    assert not left[0].is_running()
+    assert not any(process.is_running() for process in (web, *workers, *left))
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((url.host, url.port))
-
-
-def test_several_workers_serve_and_end_with_it(service: ServeCommand) -> None:
-    url = service.start("--workers", "2", runs=False)
-    web = service.web()
-    assert httpx.get(url, follow_redirects=True, timeout=30).status_code == 200
-    workers = web.children(recursive=True)
-    assert len(workers) >= 2
-
-    assert service.stop() == 0
-
-    assert not any(process.is_running() for process in (web, *workers))
 
 
 @contextmanager
