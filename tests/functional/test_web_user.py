@@ -244,8 +244,7 @@ async def test_commands_of_root_follow_no_link_of_the_web_application(tmp_path: 
     (data / "lockstep.db").symlink_to(database)
     (data / "secrets").symlink_to(outside)
 
-    process = await cli_process.start(*command, data_dir=data)
-    ended = await cli_process.finish(process, within_s=120)
+    ended = await lockstep(*command, within_s=120, data_dir=data)
 
     assert ended.status != 0
     assert list(outside.iterdir()) == [database]
@@ -259,8 +258,7 @@ async def test_commands_of_root_change_the_web_applications_database_and_secrets
     data.mkdir(mode=0o700)
     assert give_files_to_web_user(Settings(data_dir=data))
     for command in (("db", "upgrade"), ("secret", "rotate"), ("user", "create", "a@example.org", "--password-stdin")):
-        process = await cli_process.start(*command, data_dir=data)
-        ended = await cli_process.finish(process, b"correct horse battery 99x\n", within_s=120)
+        ended = await lockstep(*command, typed=b"correct horse battery 99x\n", within_s=120, data_dir=data)
         assert ended.status == 0, ended.err
 
     made = (data / "lockstep.db", data / "secrets", data / "secrets" / "sign-in")
@@ -314,6 +312,7 @@ def test_a_link_that_another_user_has_made_is_no_folder_for_a_socket(tmp_path: P
     assert folder.stat().st_mode & 0o7777 == 0o700
 
 
+@pytest.mark.long
 def test_one_that_does_not_end_is_killed() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
@@ -336,8 +335,8 @@ async def test_root_backs_up_and_restores_the_web_applications_files_as_that_use
     inside, outside = data / "backups" / "site.tar.gz", away / "site.tar.gz"
 
     async def run(*command: str) -> str:
-        process = await cli_process.start(*command, data_dir=data, lessons_dir=lessons)
-        ended = await cli_process.finish(process, b"correct horse battery 99x\n", within_s=120)
+        typed = b"correct horse battery 99x\n"
+        ended = await lockstep(*command, typed=typed, within_s=120, data_dir=data, lessons_dir=lessons)
         assert ended.status == 0, ended.err
         return ended.err
 
@@ -369,13 +368,12 @@ async def test_root_writes_no_backup_where_a_link_of_the_web_application_leads(t
         folder.mkdir(mode=0o700)
     assert give_files_to_web_user(Settings(data_dir=data))
     for command in (("db", "upgrade"), ("secret", "rotate")):
-        await cli_process.finish(await cli_process.start(*command, data_dir=data), within_s=120)
+        await lockstep(*command, within_s=120, data_dir=data)
     (data / "backups").symlink_to(outside)
     (data / ".site.tar.gz.partial").symlink_to(outside / "another")
     os.lchown(data / ".site.tar.gz.partial", WEB_USER, WEB_USER)
 
     for target in ([], [str(data / "site.tar.gz")]):
-        process = await cli_process.start("backup", *target, data_dir=data)
-        assert (await cli_process.finish(process, within_s=120)).status != 0
+        assert (await lockstep("backup", *target, within_s=120, data_dir=data)).status != 0
 
     assert list(outside.iterdir()) == []
