@@ -39,7 +39,8 @@ print(fd >= 0, fcntl.fcntl(end, fcntl.F_GETPIPE_SZ), fcntl.fcntl(end, fcntl.F_SE
 def _sandboxes(node: RealSupervisor) -> tuple[list[psutil.Process], list[psutil.Process]]:
     """(PID 1 of each sandbox, their kernels) of a node, as seen from outside."""
     zygotes = {zygote.pid for zygote in node.zygotes()}
-    ours = [p for p in psutil.process_iter(["uids", "ppid"]) if p.info["uids"] and p.info["uids"].real in node.uids[1:]]
+    users = node.uids[1:] or node.uids  # without root, all are one
+    ours = [p for p in psutil.process_iter(["uids", "ppid"]) if p.info["uids"] and p.info["uids"].real in users]
     firsts = [p for p in ours if p.info["ppid"] in zygotes and _is_first(p)]
     return firsts, [p for p in ours if p.info["ppid"] in {first.pid for first in firsts}]
 
