@@ -54,3 +54,11 @@ def test_what_a_row_names_exists(row: tuple[str, str, str]) -> None:
     assert [file for file in files if not (ROOT / file).exists()] == []
     if status == "met":
         assert tests or files or re.search(r"\]\(|\bas [0-9]+\.[0-9]", text), "a requirement is met by something"
+
+
+def test_each_attack_names_tests_that_exist() -> None:
+    chapter = PAGE.partition("## Attacks and the tests that repeat them")[2]
+    rows = re.findall(r"^\| (\d+): .+ \| (`test_\w+`(?:, `test_\w+`)*) \|$", chapter, re.MULTILINE)
+
+    assert [int(number) for number, _ in rows] == [*range(1, 13), *range(1, 8)]
+    assert {name for _, tests in rows for name in re.findall(r"\w+", tests)} <= TESTS
