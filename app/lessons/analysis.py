@@ -61,9 +61,14 @@ def analyze(parsed: ParsedMarkdown, title: str | None) -> LessonAnalysis:
 
 
 def _take_title(tokens: list[Token], title: str | None) -> str | None:
-    """A notebook may start with its title as a ``# heading``; the page shows the title once."""
+    """A notebook has its title as a ``# heading``; the page shows the title once.
+
+    It is the first one of a lesson without another title, and one at the top that repeats the title.
+    """
     skipped = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target", "html_block", "dropped")
     at = next((i for i, token in enumerate(tokens) if token.type not in skipped), None)
+    if title is None:
+        at = next((i for i, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h1"), None)
     if at is None or tokens[at].type != "heading_open" or tokens[at].tag != "h1":
         return None
     written = plain_text(tokens[at + 1])

@@ -29,7 +29,7 @@ _STYLE_CLASSES = {
 
 
 _ENVIRONMENT = re.compile(
-    r"\\(?P<edge>begin|end)\{(?P<name>align|alignat|eqnarray|flalign|gather|multline|equation)\*?\}"
+    r"\\(?P<edge>begin|end)\{(?P<name>align|alignat|eqnarray|flalign|gather|multline|split|equation)\*?\}"
 )
 _WITHIN_A_FORMULA = {
     "align": "aligned",
@@ -38,9 +38,15 @@ _WITHIN_A_FORMULA = {
     "flalign": "aligned",
     "gather": "gathered",
     "multline": "gathered",
+    "split": "aligned",
     "equation": "",
 }
 """The environments for a part of a formula that look like those for a whole one."""
+_OTHER_COMMANDS = {"cr": r"\\", "mbox": r"\text", "widetilde": r"\tilde"}
+"""Commands that the converter does not know, and what looks nearly the same."""
+_OTHER_COMMAND = re.compile(r"\\(cr|mbox|widetilde)(?![A-Za-z])")
+_DECORATION = re.compile(r"(?:color|(?:padding|margin)-(?:left|right)): ?[-#.\w]+")
+"""Styles that a formula can do without: colors and thin spaces."""
 _NUMBERING = re.compile(r"\\label\{[^{}]*\}|\\(?:nonumber|notag)\b")
 """Lockstep numbers formulas that have a name."""
 
@@ -56,6 +62,7 @@ def latex_to_mathml(latex: str, *, block: bool) -> str:
         InvalidFormula: the LaTeX is invalid or too long, or would need an inline style.
     """
     latex = _ENVIRONMENT.sub(_part_of_formula, _NUMBERING.sub("", latex)).strip()
+    latex = _OTHER_COMMAND.sub(lambda match: _OTHER_COMMANDS[match[1]], latex)
     if len(latex) > MAX_FORMULA_LENGTH:
         raise InvalidFormula(f"it has {len(latex):,} characters, and the limit is {MAX_FORMULA_LENGTH:,}; split it")
     try:
@@ -72,6 +79,7 @@ def _part_of_formula(match: re.Match[str]) -> str:
 
 def _style_to_class(match: re.Match[str]) -> str:
     styles = [style.strip() for style in match[1].split(";") if style.strip()]
+    styles = [style for style in styles if style in _STYLE_CLASSES or not _DECORATION.fullmatch(style)]
     strange = [style for style in styles if style not in _STYLE_CLASSES]
     if strange:
         raise InvalidFormula(

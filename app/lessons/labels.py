@@ -101,7 +101,7 @@ def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
             found.gate(token, directive)
         elif token.type == "cell" and directive is not None:
             found.cell(directive)
-        elif token.nesting >= 0 and directive is not None and directive.label and token.type != "task_open":
+        elif directive is not None and directive.label and token.type in (*_NUMBERED, *_WITH_ID, "bibliography"):
             kind = _NUMBERED.get(token.type, "block")
             title = directive.option("caption") or directive.argument if kind != "figure" else ""
             found.named(directive.label, token, kind, title)

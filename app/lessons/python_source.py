@@ -43,8 +43,11 @@ def without_magics(code: str) -> tuple[str, list[str]]:
         match = MAGIC_PATTERN.match(lines[at]) if at < len(lines) else None
         if match is None:
             break
-        magics.append(lines[at].strip())
-        lines[at] = f"{match['indent']}pass"
+        start, end = at, at
+        while end + 1 < len(lines) and lines[end].rstrip().endswith("\\"):
+            end += 1  # a command of the shell that goes on
+        magics.append("\n".join(line.strip() for line in lines[start : end + 1]))
+        lines[start : end + 1] = [f"{match['indent']}pass", *[""] * (end - start)]
     return "\n".join(lines), magics
 
 

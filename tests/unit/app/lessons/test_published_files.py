@@ -190,6 +190,55 @@ def test_a_published_file_becomes_a_plain_notebook(name: str, folder: Path) -> N
     assert len([cell for cell in made.cells if cell.cell_type == "code"]) == len(lesson.cells) + 1
 
 
+def test_the_title_may_come_below_a_copyright_notice(folder: Path) -> None:
+    text = (
+        "##### Copyright\n\n```{code-cell}\n#@title License\n1\n```\n\n# Digits\n\nWords.\n\n# More\n\n## Even more\n"
+    )
+    _, lesson, _ = read_text(text, folder)
+
+    assert lesson.title == "Digits"
+    assert [(heading.text, heading.level) for heading in lesson.toc] == [
+        ("Copyright", 2),
+        ("More", 2),
+        ("Even more", 3),
+    ]
+
+
+def test_a_directive_with_a_title_and_a_label_is_labeled_once(folder: Path) -> None:
+    body = (
+        "```{exercise} A title\n:label: first\n\nDo.\n```\n\n```{table} Sums\n:name: sums\n\n| a |\n|---|\n| 1 |\n```\n"
+    )
+    document, _, html = read_text(lesson_text(f"{body}\n{{ref}}`first`, {{numref}}`sums`\n"), folder)
+
+    assert document.faults == ()
+    assert '<a href="#first">Exercise 1</a>, <a href="#sums">Table 1</a>' in html
+    assert html.count('id="first"') == html.count('id="sums"') == 1
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\begin{align} a &= b \end{align}",
+        r"\begin{equation}\label{x} \begin{split} a &= b \end{split} \end{equation}",
+        r"\begin{pmatrix} 1 & 2 \cr 3 & 4 \end{pmatrix}",
+        r"\mbox{loss} = \color{red}{\widetilde{x}} \nonumber",
+    ],
+)
+def test_latex_of_lectures_is_a_formula(latex: str, folder: Path) -> None:
+    document, _, html = read_text(lesson_text(f"$$\n{latex}\n$$\n"), folder)
+
+    assert document.faults == ()
+    assert "<math" in html
+    assert " style=" not in html
+
+
+def test_a_shell_command_on_several_lines_is_python_enough(folder: Path) -> None:
+    body = "```{code-cell}\n:name: one\n\n!wget https://example.org \\\n    -O data\nx = 1\n```\n"
+    document, _, _ = read_text(lesson_text(body), folder)
+
+    assert document.faults == ()
+
+
 # --- names of cells --------------------------------------------------------------------------------------------
 
 
