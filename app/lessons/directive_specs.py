@@ -105,11 +105,13 @@ LAYOUT_OPTIONS = frozenset(
         "enumerated",
         "figclass",
         "figwidth",
+        "filename",
         "force",
         "gutter",
         "height",
         "hidden",
         "icon",
+        "label",
         "linenos",
         "lineno-match",
         "lineno-start",
@@ -133,7 +135,7 @@ LAYOUT_OPTIONS = frozenset(
         "widths",
     }
 )
-"""Options of any directive that a published notebook may set. Only ``name`` has an effect everywhere."""
+"""Options of any directive that a published notebook may set. Only ``name`` and ``label`` have an effect everywhere."""
 LAYOUT_PREFIXES = ("class-", "img-")
 
 
