@@ -20,6 +20,31 @@ _STYLE_OR_SCRIPT = re.compile(r"<(script|style|iframe|object|embed|form)\b|\ssty
 
 _HEADERS = ["---\n", "title: x\n", "minutes: ", "tags: [", "]\n", "&a", "*a", ":name: ", ":tags: [", ":caption: "]
 _DIRECTIVES = ["{code-cell}", "{note}", "{figure} ", "{table}", "{admonition} T\n", "{dropdown}", "{math}\n", "{kbd}`"]
+_PUBLISHED = [
+    "```{tab-set}\n",
+    ":::{tab-item} A\n",
+    "````{grid}\n",
+    "```{card} T\n^^^\n+++\n",
+    "```{exercise-start}\n```\n",
+    "```{exercise-end}\n```\n",
+    "```{solution-start} c\n```\n",
+    "```{solution-end}\n```\n",
+    "```{list-table}\n* - a\n  - b\n",
+    "```{csv-table}\n:header: a\n",
+    "```{glossary}\nTerm\n  Meaning\n",
+    "```{bibliography}\n```\n",
+    "```{prf:lemma} L\n:label: id\n",
+    "```{code-cell}\nx = 1\n```\n",
+    "```{math}\n:label: m\n",
+    "$$ (m)\n",
+    "\\begin{align}\n",
+    "\\end{align}\n",
+    "{ref}`id`",
+    "{numref}`a %s <m>`",
+    "{cite:t}`c`",
+    "<b>",
+    "</b>",
+]
 _TASKS = [
     "```{quiz} Q\n:name: q\n\n",
     "```{predict} P\n:name: p\n:cell: c\n",
@@ -58,6 +83,7 @@ _SOURCES = st.one_of(
     st.text(max_size=200),
     st.lists(_PIECES, max_size=40).map("".join),
     st.lists(st.sampled_from(_TASKS), max_size=30).map(lambda pieces: lesson_text("".join(pieces))),
+    st.lists(st.sampled_from([*_PUBLISHED, *_BLOCKS, "```\n", ":::\n"]), max_size=30).map("".join),
     st.lists(_PIECES, max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
     st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
 )
