@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from app.imports.report import Report
 from app.imports.source import slug, yaml_text
-from app.lessons.document import CELL_NAME_PATTERN
+from app.lessons.cell_names import CELL_NAME_PATTERN
 from app.lessons.model import CellTag
 from app.lessons.python_source import find_syntax_issue
 from runners.wire.protocol import MAX_CODE_BYTES

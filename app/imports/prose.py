@@ -18,7 +18,8 @@ from app.imports.inline_text import InlineRewriter
 from app.imports.outline import Page, ParsedText, heading_text
 from app.imports.references import References
 from app.imports.source import yaml_text
-from app.lessons.directives import DIRECTIVE_SPECS, JUPYTER_OPTIONS, Directive
+from app.lessons.directive_specs import DIRECTIVE_SPECS, JUPYTER_OPTIONS
+from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula
 from app.lessons.highlight import can_highlight
 from app.lessons.markdown import BODY_PARSER
