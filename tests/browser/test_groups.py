@@ -1,0 +1,64 @@
+"""Groups in a real browser: an instructor invites, a learner joins by the link and agrees; pages are accessible."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from app.accounts.models import Role
+from app.db import Database, now
+from app.progress.models import LessonProgress
+from app.runs.models import RunEvent, RunState
+from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in
+from tests.factories.stored_runs import store_run
+
+COURSE, LESSON, CELL = "distributed-tensorflow", "distribution-strategies", "strategy"
+ERROR = '{"kind":"error","seq":1,"at_ms":1,"name":"ValueError","value":"no","frames":[]}'
+
+
+async def worked(url: str, learner_id: str) -> None:
+    """Store a lesson that was opened, and a run that failed."""
+    db = Database(url)
+    key = f"{COURSE}/{LESSON}"
+    facts = {"learner_id": learner_id, "lesson": key, "cell": CELL, "state": RunState.finished, "outcome": "error"}
+    run = await store_run(db, **facts, code="print(undefined)")
+    async with db.writing() as session:
+        session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
+        session.add(LessonProgress(learner_id=learner_id, lesson=key, started_at=now(), last_seen_at=now(), anchor=""))
+    await db.close()
+
+
+async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: VisitorFactory) -> None:
+    grace, _ = await admit_signed_in(hall, "Grace Hopper", Role.instructor)
+    ada, account = await admit_signed_in(hall, "Ada Byron")
+    teacher, learner = await grace.page(), await ada.page()
+    await teacher.goto(grace.site.url("/en/groups"))
+    await assert_accessible_everywhere(teacher, "groups")
+    await teacher.get_by_label("Name").fill("Autumn")
+    await teacher.get_by_role("button", name="Create the group").click()
+    await teacher.get_by_role("button", name="Make a link").click()
+    link = await teacher.get_by_label("Your new link").input_value()
+    await assert_accessible_everywhere(teacher, "group settings")
+    group = teacher.url.partition("/settings")[0]
+
+    await learner.goto(link)
+    await assert_accessible_everywhere(learner, "joining a group")
+    await learner.get_by_label("Show my code").check()
+    await learner.get_by_role("button", name="Join the group").click()
+    await expect(learner).to_have_url(f"{group}/me")
+    await worked(grace.site.database, account.learner_id)
+    await learner.reload()
+    await expect(learner.get_by_text("ValueError")).to_be_visible()
+    await assert_accessible_everywhere(learner, "own page of a group")
+
+    cell = f"cells/errors?lesson={COURSE}%2F{LESSON}&cell={CELL}"
+    paths = ["reports/lessons", "reports/errors", "reports/questions", "learners", f"learners/{account.id}", cell]
+    for path in paths:
+        await teacher.goto(f"{group}/{path}")
+        await expect(teacher.locator(".settings-nav [aria-current]")).to_have_count(1)
+        await assert_accessible_everywhere(teacher, f"group {path.partition('?')[0]}")
+    await expect(teacher.get_by_text("print(undefined)")).to_be_visible()
+    for language in ("ko", "zh"):
+        translated = group.replace("/en/", f"/{language}/")
+        await assert_fits_phones_in(language, teacher, [f"{translated}/{path}" for path in (*paths, "settings")])
