@@ -43,6 +43,18 @@ else:
         print("TensorFlow has started already. Restart the kernel and run this cell first.", error)
 """
 
+_NCCL = """\
+
+
+class NcclAllReduce(tf.distribute.ReductionToOneDevice):
+    def __init__(self, num_packs=1):
+        super().__init__()
+
+
+if len(gpus) < REPLICAS:  # NCCL needs GPUs; another all-reduce takes its place, as in Lockstep
+    tf.distribute.NcclAllReduce = NcclAllReduce
+"""
+
 _ONE_CPU = """\
 
 try:
@@ -139,11 +151,14 @@ def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
     If a cell of the lesson or one of ``codes`` imports Lockstep's helpers, the code also defines substitutes for them.
     """
     topology = Topology.parse(lesson.topology)
+    codes = [*(cell.code for cell in lesson.cells), *codes]
     parts = [_KERAS_2 if lesson.keras == 2 else "", _TENSORFLOW]
     if topology.kind == "cpu":
         parts.append(_ONE_CPU)
     elif topology.kind == "gpu":
         parts.append(_GPUS.format(replicas=topology.replicas))
+        if any("NcclAllReduce" in code for code in codes):
+            parts.append(_NCCL)
     needs = {
         (cell.topology, str(cell.keras)): _skipped_cell_text(cell)
         for cell in lesson.cells
@@ -158,7 +173,7 @@ def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
                 machine=lesson.topology, keras=lesson.keras, sentence=_how_to_get_machine(lesson)
             )
         )
-    if any(_HELPER_IMPORT.search(code) for code in (*(cell.code for cell in lesson.cells), *codes)):
+    if any(_HELPER_IMPORT.search(code) for code in codes):
         parts.append(_HELPERS)
     return "".join(parts).rstrip("\n")
 
