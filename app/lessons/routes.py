@@ -7,8 +7,8 @@ Contexts of the templates. Each also has ``mistakes``: the errors in the files, 
 
 ``lessons/home.html``
     ``outlines``: an Outline for each course; ``about``: the outlines to introduce, None for Lockstep's own course;
-    ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or None; ``machines``: labels of machines, by
-    topology.
+    ``start``: the first lesson, or None; ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, if there
+    is one on several devices, or None; ``machines``: labels of machines, by topology.
 ``lessons/course.html``
     ``outline``.
 ``lessons/lesson.html``
@@ -116,13 +116,15 @@ def _lesson_page_response(
 
 def _home_context(catalog: CatalogView, language: str) -> Mapping[str, Any]:
     outlines = [catalog.outline(course.slug, language) for course in catalog.courses(language)]
-    lessons = (entry.lesson for outline in outlines for entry in outline.lessons if entry.lesson)
-    found = next(((lesson, cell) for lesson in lessons if (cell := _first_runnable_cell(lesson))), None)
-    sample, cell = found or (None, None)
+    lessons = [entry.lesson for outline in outlines for entry in outline.lessons if entry.lesson]
+    samples = [(lesson, cell) for lesson in lessons if (cell := _first_runnable_cell(lesson))]
+    distributed = (found for found in samples if found[1].topology != "cpu")
+    sample, cell = next(distributed, samples[0] if samples else (None, None))
     machines = lesson_machine_labels(sample) if sample else {}
     return {
         "outlines": outlines,
         "about": None if any(outline.course.slug == _OWN_COURSE for outline in outlines) else outlines,
+        "start": lessons[0] if lessons else None,
         "sample": sample,
         "sample_cell": cell,
         "machines": machines,
