@@ -8,6 +8,7 @@
 const STREAM = "/lesson-changes";
 const CHANGED = "lockstep:changed";
 const PARTS = "article > *";
+const COURSE_PATH = /^\/[a-z]+\/courses\/([^/]+)(?:\/([^/.]+))?$/;
 
 interface Change {
   edition: string;
@@ -19,7 +20,7 @@ let begun = false;
 
 /** Call this once the page is known to be an instructor's. */
 export function setUpLiveReload(): void {
-  if (begun || !document.querySelector("body.lesson, body.map, body.home, body.plain")) return;
+  if (begun || !followsFiles()) return;
   begun = true;
   const expected = showChange();
   let known: Document | null = null;
@@ -43,9 +44,15 @@ export function setUpLiveReload(): void {
   window.addEventListener("pagehide", () => stream.close());
 }
 
-/** Whether a lesson or a course is on this page: home has all, and an error page may be about any. */
+/** Whether lessons are on this page, or would be, but for an error. Pages with forms are never reloaded. */
+function followsFiles(): boolean {
+  if (document.querySelector("body.lesson, body.map, body.home")) return true;
+  return Boolean(document.querySelector("body.error-page")) && COURSE_PATH.test(window.location.pathname);
+}
+
+/** Whether a lesson or a course is on this page: home has all. */
 function concernsPage(changed: string): boolean {
-  const [, course, lesson] = /\/courses\/([^/]+)(?:\/([^/.]+))?/.exec(window.location.pathname) ?? [];
+  const [, course, lesson] = COURSE_PATH.exec(window.location.pathname) ?? [];
   if (!course) return true;
   return lesson ? changed === `${course}/${lesson}` || changed === course : changed.split("/")[0] === course;
 }
