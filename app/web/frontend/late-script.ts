@@ -13,7 +13,14 @@ interface Held {
 export function lateScript(load: () => Promise<void>, { forms, buttons }: Held): () => void {
   const held = new Set<HTMLElement>();
   let settled = false;
-  const start = (): Promise<void> => load().finally(() => (settled = true));
+  let loading: Promise<void> | null = null;
+  const start = (): Promise<void> => {
+    loading ??= load().finally(() => {
+      settled = true;
+      loading = null;
+    });
+    return loading;
+  };
   const hold = (event: Event, element: HTMLElement, again: () => void): void => {
     event.preventDefault();
     event.stopImmediatePropagation();
