@@ -62,4 +62,5 @@ class EmailNotSetUp(LockstepError):
 
 class RemindedLately(TooManyRequests):
     message = N_("The last reminder to this learner was sent less than {days} days ago. Wait before you send another.")
-    retry_after_s = None
+    retry_after_s = 3 * 86_400
+    """At most: see ``reminders.PAUSE``."""

@@ -14,7 +14,7 @@ PAGES = ("/en/", "/ko/courses/small", "/zh/courses/small/first")
 
 @pytest.fixture
 def broken(app: FastAPI, settings: Settings) -> None:
-    """A lesson with an error that blocks."""
+    """A lesson with something that its page cannot show."""
     lesson = settings.lessons_dir / "small" / "first" / "lesson.md"
     lesson.write_text(lesson.read_text().replace("Some prose.", "Some prose.\n\n<script>alert(1)</script>"))
     app.state.catalog.reload()
@@ -26,7 +26,7 @@ async def test_the_pages_of_a_lesson_with_an_error_say_where_it_is(app: FastAPI,
     async with await signed_in_browser(app, role) as teacher:
         for path in PAGES:
             page = await teacher.get(path)
-            assert "<code>small/first/lesson.md:23</code> raw HTML is not shown" in page.text
+            assert "<code>small/first/lesson.md:23</code> raw HTML is reduced to its words" in page.text
             assert "<script>alert(1)</script>" not in page.text
             assert page.headers["cache-control"] == "no-store"
 
