@@ -36,7 +36,7 @@ _NOT_WORKS = frozenset({"comment", "string", "preamble"})
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CitedWork:
     """One entry of a bibliography; ``fields`` have lowercase names and plain text."""
 
     key: str
@@ -86,12 +86,12 @@ class Work:
         return url if url.startswith(("https://", "http://")) else ""
 
 
-def parse_bibliography(text: str) -> list[Work]:
+def parse_bibliography(text: str) -> list[CitedWork]:
     """The works of a BibTeX file. What cannot be read is skipped."""
-    works: list[Work] = []
+    works: list[CitedWork] = []
     for match in _ENTRY.finditer(text):
         if match["kind"].lower() not in _NOT_WORKS and len(works) < MAX_WORKS:
-            works.append(Work(match["key"], dict(_fields(text, match.end()))))
+            works.append(CitedWork(match["key"], dict(_fields(text, match.end()))))
     return works
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from markdown_it.token import Token
 
-from app.lessons.bibliography import Work
+from app.lessons.bibliography import CitedWork
 from app.lessons.directives import Directive, LessonError, lesson_warning
 from app.lessons.plain_text import plain_text, text_id
 
@@ -51,7 +51,7 @@ class Labels:
     by_name: dict[str, Label] = field(default_factory=dict)
     terms: dict[str, str] = field(default_factory=dict)
     """The IDs of the terms of a glossary, by the term in lowercase."""
-    works: dict[str, Work] = field(default_factory=dict)
+    works: dict[str, CitedWork] = field(default_factory=dict)
     """The works of the bibliography, by their keys."""
     cited: dict[str, None] = field(default_factory=dict)
     """The keys of the works that the lesson cites, in order."""

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from app.i18n import N_, gettext
-from app.lessons.bibliography import Work
+from app.lessons.bibliography import CitedWork
 from app.lessons.directive_specs import ADMONITIONS
 from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
@@ -181,7 +181,7 @@ class DirectiveRenderer(RendererHTML):
         return f'<div class="math numbered" tabindex="0"{_id(tokens[idx])}>{shown}<span>({number})</span></div>\n'
 
     def bibliography(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        works: list[Work] = tokens[idx].meta["works"]
+        works: list[CitedWork] = tokens[idx].meta["works"]
         if "all" not in tokens[idx].meta["directive"].options:
             works = [work for work in works if work.key in _labels(env).cited]
         entries = "".join(
@@ -330,7 +330,7 @@ def _link_to(address: str, env: Any) -> str:
     return f'<a href="{escapeHtml(target.address(env["slug"]))}"{outside}>'
 
 
-def _work(work: Work) -> str:
+def _work(work: CitedWork) -> str:
     who, when = work.citation
     people = work.fields.get("author") or work.fields.get("editor") or ""
     parts = [f"{escapeHtml(people.replace(' and ', '; ') or who)} ({escapeHtml(when)})."]

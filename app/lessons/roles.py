@@ -88,7 +88,7 @@ LABEL_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class TextRole:
     """A role with its standard name, the words to show (empty if it has none of its own), and its target."""
 
     name: str
@@ -96,14 +96,14 @@ class Role:
     target: str
 
 
-def read_role(name: str, content: str) -> Role:
+def read_role(name: str, content: str) -> TextRole:
     """Read a role; the name of an unknown one is kept."""
     standard = _ALIASES.get(name, "code" if _PYTHON_NAMES.fullmatch(name) else name)
     content = content.strip()
     match = _WITH_WORDS.fullmatch(content)
     if match is not None and standard in ("ref", "numref", "doc", "download", "term", "eq", "index"):
-        return Role(standard, match["words"], match["target"].strip())
-    return Role(standard, "", content)
+        return TextRole(standard, match["words"], match["target"].strip())
+    return TextRole(standard, "", content)
 
 
 def label_words(label: Label, labels: Labels) -> str:
@@ -194,7 +194,7 @@ def _abbreviation(parts: re.Match[str]) -> str:
     return f'<abbr title="{escapeHtml(parts["long"])}">{escapeHtml(parts["short"])}</abbr>'
 
 
-def _reference(role: Role, labels: Labels) -> str:
+def _reference(role: TextRole, labels: Labels) -> str:
     label = labels.by_name.get(role.target)
     if label is None:
         return escapeHtml(role.words or role.target)
@@ -206,7 +206,7 @@ def _reference(role: Role, labels: Labels) -> str:
     return f'<a href="#{escapeHtml(label.id)}">{escapeHtml(words)}</a>'
 
 
-def _citation(role: Role, labels: Labels) -> str:
+def _citation(role: TextRole, labels: Labels) -> str:
     parts = []
     for key in cited_keys(role.target):
         work = labels.works.get(key)
@@ -220,12 +220,12 @@ def _citation(role: Role, labels: Labels) -> str:
     return joined if role.name == "cite:t" else f"({joined})"
 
 
-def _term_id(role: Role, labels: Labels) -> str | None:
+def _term_id(role: TextRole, labels: Labels) -> str | None:
     term = " ".join(role.target.split()).casefold()
     return labels.terms.get(term) or labels.terms.get(term.removesuffix("s"))
 
 
-def _download(role: Role) -> LinkTarget | None:
+def _download(role: TextRole) -> LinkTarget | None:
     try:
         target = parse_link(role.target)
     except InvalidLink:

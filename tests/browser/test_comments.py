@@ -378,7 +378,7 @@ async def test_the_comments_of_a_cell_open_beside_it_and_the_focus_returns(hall:
     await expect(link).to_be_focused()
 
 
-async def test_a_comment_sent_before_the_script_has_loaded_is_sent_once_and_the_form_is_empty(
+async def test_a_comment_sent_before_the_script_has_loaded_is_sent_once(
     hall: VisitorFactory,
 ) -> None:
     ada, _ = await admit_signed_in(hall, "Ada Byron")

@@ -225,7 +225,7 @@ def test_a_translation_cannot_set_what_the_english_lesson_does_not() -> None:
     ]
 
 
-def test_a_file_without_front_matter_takes_its_title_summary_and_minutes_from_its_text() -> None:
+def test_a_file_without_front_matter_takes_title_and_minutes_from_its_text() -> None:
     document = parse_document("# The *title*\n\nThe first `paragraph`.\n\n```{code-cell}\nx = 1\n```\n", "en")
 
     assert not [fault for fault in document.faults if not fault.warning]

@@ -46,7 +46,7 @@ class SlowSandbox:
         self.destroyed = True
 
 
-async def test_a_supervisor_that_ends_waits_for_the_kernels_that_untrusted_users_have_ended() -> None:
+async def test_a_supervisor_that_ends_waits_for_the_kernels_that_it_is_ending() -> None:
     left: list[bool] = []
     leases = LeaseManager(no_zygote, lambda: True, lambda: left.append(True), RunnerSettings())
     sandbox = SlowSandbox()
