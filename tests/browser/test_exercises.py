@@ -120,10 +120,12 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     await expect(printed.get_by_label("Your guess")).to_be_focused()
     await printed.get_by_label("Your guess").fill("8")
     await page.keyboard.press("Enter")
+    await expect(printed).to_have_attribute("data-state", "waiting")  # each answer moves the page to the next question
     order = page.locator("#prediction-order")
     for step, place in (("Forward", "1"), ("Backward", "2"), ("All-reduce", "3")):
         await order.get_by_label(step).select_option(place)
     await order.get_by_role("button", name="Guess and run").click()
+    await expect(order).to_have_attribute("data-state", "waiting")
     await page.locator("#prediction-choice").get_by_role("button", name="Skip and run").click()
 
     await cell.finished()
