@@ -57,7 +57,7 @@ async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void
         others.postMessage(unread);
         hear(unread);
       });
-      if (end === "over") return;
+      if (end === "over" || signal.aborted) return; // a page that keeps its lock in the back-forward cache is dropped there
       await pause(backoff.next(), signal);
     }
   });
