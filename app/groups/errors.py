@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from app.errors import InvalidInput, LockstepError, NotFound, PermissionDenied, TooManyRequests
 from app.i18n import N_
+
+REMINDER_PAUSE = timedelta(days=3)
+"""Between two reminders of a group to one learner."""
 
 
 class GroupNotFound(NotFound):
@@ -62,5 +67,5 @@ class EmailNotSetUp(LockstepError):
 
 class RemindedLately(TooManyRequests):
     message = N_("The last reminder to this learner was sent less than {days} days ago. Wait before you send another.")
-    retry_after_s = 3 * 86_400
-    """At most: see ``reminders.PAUSE``."""
+    retry_after_s = int(REMINDER_PAUSE.total_seconds())
+    """At most."""

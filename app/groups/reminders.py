@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,7 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account, EmailFrequency
 from app.accounts.signing import Signer
 from app.db import now
-from app.groups.errors import EmailNotSetUp, GroupNotFound, MemberNotFound, RemindedLately, RemindersRefused
+from app.groups.errors import (
+    REMINDER_PAUSE,
+    EmailNotSetUp,
+    GroupNotFound,
+    MemberNotFound,
+    RemindedLately,
+    RemindersRefused,
+)
 from app.groups.members import find_member
 from app.groups.models import GroupMember, GroupRole
 from app.groups.permissions import Staff
@@ -25,8 +31,6 @@ from app.rate_limit import RateLimitPolicy, count_attempt
 from app.web.user_text import clean_text
 
 MAX_MESSAGE_LENGTH = 1_000
-PAUSE = timedelta(days=3)
-"""Between two reminders of one group to one learner."""
 REMINDERS_PER_SENDER = RateLimitPolicy(free_attempts=60, initial_delay_s=30.0, max_delay_s=300.0)
 _PURPOSE = "group reminders"
 
@@ -62,11 +66,11 @@ class ReminderMailer:
         """Compare and swap, so that two members of the staff do not both send one. Raises RemindedLately."""
         moment = now()
         mine = (GroupMember.group_id == member.group_id, GroupMember.account_id == member.account_id)
-        due = GroupMember.reminded_at.is_(None) | (GroupMember.reminded_at <= moment - PAUSE)
+        due = GroupMember.reminded_at.is_(None) | (GroupMember.reminded_at <= moment - REMINDER_PAUSE)
         claim = update(GroupMember).where(*mine, due).values(reminded_at=moment).returning(GroupMember.account_id)
         claimed = await session.execute(claim.execution_options(synchronize_session=False))
         if claimed.scalar_one_or_none() is None:
-            raise RemindedLately(days=PAUSE.days)
+            raise RemindedLately(days=REMINDER_PAUSE.days)
 
     def _render(self, staff: Staff, account: Account, message: str) -> TemplatedEmail:
         lang, group = account.language, staff.group

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import urlsplit
 
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere
 from tests.browser.cell_page_object import CellPageObject
@@ -36,8 +36,12 @@ async def test_a_notebook_is_opened_run_shared_and_forked(hall: VisitorFactory) 
     ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open("/en/playground")
     await expect(page.locator("#share-title")).to_be_visible()
-    file = {"name": "devices.ipynb", "mimeType": "application/json", "buffer": json.dumps(NOTEBOOK).encode()}
-    await page.locator("#open-file").set_input_files(file)  # type: ignore[arg-type]
+    file: FilePayload = {
+        "name": "devices.ipynb",
+        "mimeType": "application/json",
+        "buffer": json.dumps(NOTEBOOK).encode(),
+    }
+    await page.locator("#open-file").set_input_files(file)
     await expect(page.locator(".scratch")).to_have_count(2, timeout=_IMPORT_S * 1000)
     await expect(page.get_by_role("heading", name="Devices")).to_be_visible()
     await page.locator("#page-machine .machine-button").click()
@@ -70,8 +74,8 @@ async def test_what_is_done_before_the_script_has_loaded_is_done_then(hall: Visi
     script = await hold_requests(page, "**/chunks/playground-*")
     await page.goto(ada.site.url("/en/playground"))
     await expect(page.locator("#share-title")).to_be_visible()
-    file = {"name": "hello.py", "mimeType": "text/x-python", "buffer": b"print('hello')"}
-    await page.locator("#open-file").set_input_files(file)  # type: ignore[arg-type]
+    file: FilePayload = {"name": "hello.py", "mimeType": "text/x-python", "buffer": b"print('hello')"}
+    await page.locator("#open-file").set_input_files(file)
     script.set()
     await expect(page.locator("section.cell")).to_contain_text("print('hello')", timeout=_IMPORT_S * 1000)
 

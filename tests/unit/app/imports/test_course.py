@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import jupytext
 import pytest
@@ -53,8 +54,8 @@ def _lessons(courses: Path) -> list[Lesson]:
     return lessons
 
 
-def _notebook(source: Path, *cells: dict[str, object], name: str = "first.ipynb", **more: object) -> str:
-    (source / name).write_text(notebook_text(*cells, **more))  # type: ignore[arg-type]
+def _notebook(source: Path, *cells: dict[str, object], name: str = "first.ipynb", **more: Any) -> str:
+    (source / name).write_text(notebook_text(*cells, **more))
     return name
 
 
