@@ -32,19 +32,25 @@ function begin(): void {
     window.setInterval(() => document.hidden || ask(), LOOK_EVERY_MS);
     return;
   }
-  const others = new BroadcastChannel(NAME);
-  others.addEventListener("message", ({ data }) => hear(Number(data)));
-  let leave = new AbortController();
-  const join = (): void => void lead(others, leave.signal).catch(() => undefined);
-  // A page in the back-forward cache must hold no stream; when it is shown again, it starts over.
+  let leave = join();
+  // A page in the back-forward cache must hold no lock and no stream, and hear no other tab: Chromium drops it there at the
+  // first message. When it is shown again, it starts over.
   window.addEventListener("pagehide", () => leave.abort());
   window.addEventListener("pageshow", ({ persisted }) => {
     if (!persisted) return;
-    leave = new AbortController();
     ask();
-    join();
+    leave = join();
   });
-  join();
+}
+
+/** Takes part in the count of all tabs, until the result is aborted. */
+function join(): AbortController {
+  const leave = new AbortController();
+  const others = new BroadcastChannel(NAME);
+  others.addEventListener("message", ({ data }) => hear(Number(data)));
+  leave.signal.addEventListener("abort", () => others.close());
+  void lead(others, leave.signal).catch(() => undefined);
+  return leave;
 }
 
 /** Waits until no other tab holds the stream, then holds it as long as this page is open. */
@@ -57,7 +63,7 @@ async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void
         others.postMessage(unread);
         hear(unread);
       });
-      if (end === "over" || signal.aborted) return; // a page that keeps its lock in the back-forward cache is dropped there
+      if (end === "over" || signal.aborted) return;
       await pause(backoff.next(), signal);
     }
   });
