@@ -10,7 +10,7 @@ from playwright.async_api import CDPSession, Page, Route, expect
 from app.accounts.session_cookie import SESSION_COOKIE
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Visitor, VisitorFactory
-from tests.browser.network_control import hold_requests
+from tests.browser.network_control import hold_requests, requests_to
 from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies
 
 SECURITY = "/en/settings/security"
@@ -158,7 +158,13 @@ async def test_a_press_before_the_script_of_passkeys_has_loaded_counts(hall: Vis
 
     await lose_cookies(visitor)
     script = await hold_requests(page, "**/chunks/passkeys-*")
+    await page.add_init_script(  # as on a slow device: the browser says late that its autofill can offer passkeys
+        """PublicKeyCredential.isConditionalMediationAvailable =
+            () => new Promise((answer) => setTimeout(answer, 100, true))"""
+    )
     await page.goto(named(visitor, "/en/sign-in?next=/en/settings/security"))
+    challenges = requests_to(page, "passkey", "POST")
     await page.get_by_role("button", name="Sign in with a passkey").click()
     script.set()
     await page.wait_for_url(named(visitor, SECURITY))
+    assert len(challenges) == 2  # one challenge and its response: the autofill asked for none

@@ -62,6 +62,7 @@ function setUpSignIn(entry: HTMLElement): void {
     };
     const found = (await navigator.credentials.get({ publicKey, mediation, signal })) as PublicKeyCredential | null;
     if (!found) throw new DOMException("", "NotAllowedError");
+    signal.throwIfAborted();
     const body = JSON.stringify({ credential: written(found), next: entry.dataset.next });
     location.assign(((await post(address(entry, "answer"), { body })) as { next: string }).next);
   }
@@ -69,6 +70,7 @@ function setUpSignIn(entry: HTMLElement): void {
   /** Lets the browser offer passkeys in its autofill, and waits until one is chosen. */
   async function offer(): Promise<void> {
     if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    if (waiting && !waiting.signal.aborted) return; // the button was pressed meanwhile
     const mine = new AbortController();
     waiting = mine;
     const asked = await ask().catch(() => null);
@@ -89,10 +91,12 @@ function setUpSignIn(entry: HTMLElement): void {
     ask()
       .then((asked) => signIn(asked, "optional", signal))
       .catch((error: unknown) => {
+        if (signal.aborted) return; // pressed again
         trouble.textContent = inWords(error);
+        waiting = null;
         void offer();
       })
-      .finally(() => button.removeAttribute("aria-busy"));
+      .finally(() => signal.aborted || button.removeAttribute("aria-busy"));
   });
   void offer();
 }
