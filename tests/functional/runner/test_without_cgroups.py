@@ -150,10 +150,16 @@ async def test_what_a_run_leaves_behind_is_counted_too(bare: RealSupervisor) -> 
     async def gone_because(learner: SessionClient, code: str) -> str | None:
         told = await learner.run(f"import threading, time\n{code}\nthreading.Thread(target=work).start()")
         assert told.outcome == "ok"
-        return (await learner.client.wait_until_gone(learner.session)).gone_because
+        return (await client.wait_until_gone(learner.session)).gone_because
 
     async with bare.client() as client:  # all at once: between runs the supervisor looks every five seconds
-        reasons = await asyncio.gather(*(gone_because(SessionClient(client), code) for code, _ in LEFT_BEHIND.values()))
+        learners = {SessionClient(client): code for code, _ in LEFT_BEHIND.values()}
+        try:
+            async with asyncio.timeout(200):
+                reasons = await asyncio.gather(*(gone_because(*each) for each in learners.items()))
+        except TimeoutError:
+            left = [await client.session(learner.session) for learner in learners]
+            pytest.fail(f"still there: {left}\n{bare.log.read_text()[-4000:]}")
     assert reasons == [because for _, because in LEFT_BEHIND.values()]
 
 
