@@ -69,10 +69,9 @@ function setUpSignIn(entry: HTMLElement): void {
 
   /** Lets the browser offer passkeys in its autofill, and waits until one is chosen. */
   async function offer(): Promise<void> {
-    if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
-    if (waiting && !waiting.signal.aborted) return; // the button was pressed meanwhile
     const mine = new AbortController();
     waiting = mine;
+    if (!(await PublicKeyCredential.isConditionalMediationAvailable?.()) || mine.signal.aborted) return;
     const asked = await ask().catch(() => null);
     if (!asked || mine.signal.aborted) return; // nobody has pressed anything yet; the button will show the error
     try {
@@ -93,7 +92,6 @@ function setUpSignIn(entry: HTMLElement): void {
       .catch((error: unknown) => {
         if (signal.aborted) return; // pressed again
         trouble.textContent = inWords(error);
-        waiting = null;
         void offer();
       })
       .finally(() => signal.aborted || button.removeAttribute("aria-busy"));
