@@ -93,7 +93,10 @@ async def test_what_is_done_before_the_script_has_loaded_is_done_then(hall: Visi
 
 
 async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open("/en/playground")
+    visitor = await hall.admit()
+    page = await visitor.page()
+    script = await hold_requests(page, "**/chunks/playground-*")
+    await page.goto(visitor.site.url("/en/playground"))
     dropped = await page.evaluate_handle(
         """() => {
             const data = new DataTransfer();
@@ -102,6 +105,7 @@ async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hal
         }"""
     )
     await page.locator("h1").dispatch_event("drop", {"dataTransfer": dropped})
+    script.set()
     await expect(page.locator(".scratch")).to_have_count(1, timeout=_IMPORT_S * 1000)
     cell = CellPageObject(page, await page.locator("section.cell").get_attribute("data-cell") or "")
     await expect(cell.root.locator(".scratch-title")).to_have_value("prices.csv")

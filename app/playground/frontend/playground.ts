@@ -21,32 +21,21 @@ class TooManyFiles extends Error {}
 export function setUpPlayground(): void {
   const field = document.querySelector<HTMLInputElement>("[data-open]");
   if (field) {
-    const chosen = (): void => void open(field, [...(field.files ?? [])]);
+    const chosen = (): void => {
+      const files = [...(field.files ?? [])];
+      field.value = ""; // the same file can be chosen again, and no browser chooses it once more after a reload
+      void open(field.dataset.open ?? "", files);
+    };
     field.addEventListener("change", chosen);
     if (field.files?.length) chosen(); // before this script was there
-    acceptDrops(field);
   }
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
   document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
   document.addEventListener("htmx:after:swap", showLink);
 }
 
-/** Opens files that are dropped anywhere on the page but in a text field or an editor. */
-function acceptDrops(field: HTMLInputElement): void {
-  const theirs = ({ dataTransfer, target }: DragEvent): boolean =>
-    Boolean(dataTransfer?.types.includes("Files")) && !(target as Element).closest("input, textarea, .cm-editor");
-  document.addEventListener("dragover", (event) => {
-    if (theirs(event)) event.preventDefault(); // otherwise the browser leaves the page to show the file
-  });
-  document.addEventListener("drop", (event) => {
-    if (!theirs(event)) return;
-    event.preventDefault();
-    void open(field, [...(event.dataTransfer?.files ?? [])]);
-  });
-}
-
 /** Opens the files one after another, up to the first that cannot be opened. */
-async function open(field: HTMLInputElement, files: readonly File[]): Promise<void> {
+async function open(url: string, files: readonly File[]): Promise<void> {
   if (!files.length) return;
   const trouble = need(document, "#open-trouble");
   trouble.textContent = say("playground.opening");
@@ -55,7 +44,7 @@ async function open(field: HTMLInputElement, files: readonly File[]): Promise<vo
     if (files.length > MOST_FILES) throw new TooManyFiles();
     for (const file of files) {
       const body = JSON.stringify({ name: file.name, text: await readFile(file) });
-      const response = await send(field.dataset.open ?? "", { method: "POST", body });
+      const response = await send(url, { method: "POST", body });
       if (!response.ok) throw await responseError(response);
       done += 1;
     }
@@ -63,7 +52,6 @@ async function open(field: HTMLInputElement, files: readonly File[]): Promise<vo
   } catch (error) {
     const problem = words(error);
     trouble.textContent = files.length > 1 ? `${files[done]?.name ?? ""}: ${problem}` : problem;
-    field.value = ""; // so that the same file can be chosen again
   }
 }
 
