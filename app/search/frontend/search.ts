@@ -10,8 +10,11 @@ export function setUpSearch(): void {
   const link = document.querySelector<HTMLAnchorElement>(".search-link");
   if (new URLSearchParams(location.search).has("mark")) void import("./mark").then(({ markWords }) => markWords());
   if (!dialog || !link) return;
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", ({ detail }) => {
     if (dialog.querySelector("form") && !dialog.open) dialog.showModal();
+    const field = dialog.querySelector<HTMLInputElement>("#search-query");
+    // Later results have replaced the one that had the focus.
+    if (detail.ctx.sourceElement === field && document.activeElement === document.body) field.focus();
   });
   dialog.addEventListener("close", () => dialog.querySelector("#search-place")?.replaceChildren());
   dialog.addEventListener("click", ({ target }) => {
