@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from runners.wire.protocol import NoticeEvent, Outcome
@@ -25,7 +27,7 @@ async def test_bars_of_tqdm_are_text_whatever_they_are_imported_from(learner: Se
 
     assert told.outcome == Outcome.ok, told.text
     assert told.displays == []
-    assert told.text.count("bar: 100%|██████████| 3/3") == 4
+    assert len(re.findall(r"bar: 100%\|█+\| 3/3 [^\r\n]*\n", told.text)) == 4, "one that is slow shows its end twice"
     assert "\r" in told.text
 
 
