@@ -21,7 +21,10 @@ LONG = "\n\n".join(f"Paragraph {number} of a long lesson.\n\n## Part {number}" f
 
 
 def change(lesson: Path, old: str, new: str) -> None:
-    lesson.write_text(lesson.read_text().replace(old, new))
+    """Save the lesson in one step: half of a file would be a change of its own, and another reload."""
+    saved = lesson.with_name(".saved")
+    saved.write_text(lesson.read_text().replace(old, new))
+    saved.replace(lesson)
 
 
 @asynccontextmanager
