@@ -27,7 +27,7 @@ async def add_below(page: Page, cell: str) -> CellPageObject:
     """Add a cell, which then has the focus."""
     async with answered(page, "POST"):
         await page.locator(f"[data-after={cell}] [data-action=add-code]").click()
-    made = page.locator(".scratch section.cell:has(.cm-focused)")
+    made = page.locator(".scratch section.cell:has(.cm-content:focus)")
     await expect(made).to_have_count(1)
     return CellPageObject(page, await made.get_attribute("data-cell") or "")
 
