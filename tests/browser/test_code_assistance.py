@@ -57,7 +57,7 @@ async def test_tab_completes_and_shift_tab_documents_a_name(hall: VisitorFactory
 async def test_while_a_cell_runs_the_editor_completes_what_the_lesson_has(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell, following = CellPageObject(page, "strategy"), CellPageObject(page, "components")
-    await cell.write("import time\nstrategic_wait = 60\nprint('going')\ntime.sleep(strategic_wait)")
+    await cell.write("import time\nstrategic_wait = 300\nprint('going')\ntime.sleep(strategic_wait)")
     await cell.run()
     await cell.has_row("going")
 
@@ -85,8 +85,8 @@ async def test_an_error_is_marked_in_its_line_until_the_code_changes(hall: Visit
     await following.write("load('{')\nprint('never')")
     await following.run()
     await following.finished("error")
-    await expect(following.root.locator(".error-line")).to_have_text("load('{')")
     await expect(page.locator("#announcements")).to_contain_text("Ended with JSONDecodeError. Line 1 of “")
+    await expect(following.root.locator(".error-line")).to_have_text("load('{')")
     places = following.root.locator(".frame-place")
     await expect(places).to_have_text([re.compile("^Line 1 of “"), "Line 4 of “Four replicas”"])
     await expect(following.root.locator(".library")).not_to_have_attribute("open", "")
