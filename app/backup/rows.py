@@ -8,15 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, DateTime, MetaData, Table, func, insert, inspect, select, text
+from sqlalchemy import Connection, DateTime, MetaData, Table, create_engine, func, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -46,22 +45,18 @@ class RowBatch:
     rows: Sequence[Sequence[Any]]
 
 
-async def schema_at(revision: str) -> Schema:
-    """The tables that this version's migrations create up to a revision."""
-
-    def look(connection: Connection) -> Schema:
-        inspector = inspect(connection)
-        names = set(inspector.get_table_names()) - {"alembic_version"}
-        return {name: frozenset(column["name"] for column in inspector.get_columns(name)) for name in names}
-
-    with tempfile.TemporaryDirectory(prefix="lockstep-schema-") as folder:
-        db = Database(f"sqlite+aiosqlite:///{Path(folder) / 'schema.db'}")
-        try:
-            await migrate.upgrade(db, revision)
-            async with db.engine.connect() as connection:
-                return await connection.run_sync(look)
-        finally:
-            await db.close()
+@cache
+def schema_at(revision: str) -> Schema:
+    """The tables that this version's migrations create up to a revision, found by applying them in memory."""
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            migrate.upgrade_connection(connection, revision)
+            inspector = inspect(connection)
+            names = set(inspector.get_table_names()) - {"alembic_version"}
+            return {name: frozenset(column["name"] for column in inspector.get_columns(name)) for name in names}
+    finally:
+        engine.dispose()
 
 
 @asynccontextmanager

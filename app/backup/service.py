@@ -106,7 +106,7 @@ async def verify_backup(file: IO[bytes]) -> BackupSummary:
             f"The backup is from a newer version of Lockstep ({manifest.version}, at revision {manifest.revision}). "
             "Restore it with that version."
         )
-    schema = await schema_at(manifest.revision)
+    schema = schema_at(manifest.revision)
     if manifest.rows.keys() != schema.keys():
         raise DamagedArchive("its tables are not those of its revision")
     for table in sorted(rows.keys() | schema.keys()):
@@ -148,7 +148,7 @@ async def restore_backup(
         BackupError: the backup cannot be used, or the database has rows and ``replace`` is false.
     """
     summary = await verify_backup(file)
-    schema = await schema_at(summary.revision)
+    schema = schema_at(summary.revision)
     file.seek(0)
     with RestoredFiles(settings.data_dir) as files, ArchiveReader(file) as reader:
         async with new_database(settings.database, summary.revision, replace=replace) as connection:
@@ -201,7 +201,7 @@ async def _examine(connection: AsyncConnection) -> tuple[str, Schema, list[Table
         raise BackupError("The database is empty: there is nothing to read. Check LOCKSTEP_DATABASE_URL.")
     if revision not in migrate.known_revisions():
         raise BackupError("The database is from before the first version. Run 'lockstep db upgrade' first.")
-    schema = await schema_at(revision)
+    schema = schema_at(revision)
     return revision, schema, await reflect(connection, schema)
 
 
