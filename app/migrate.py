@@ -6,6 +6,7 @@ Uses Alembic, without an ini file.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from alembic import command
 from alembic.config import Config
@@ -47,7 +48,14 @@ def alembic_config() -> Config:
     return config
 
 
-HEAD_REVISION = ScriptDirectory.from_config(alembic_config()).get_current_head()
+@cache
+def known_revisions() -> tuple[str, ...]:
+    """Every revision that this version can migrate to, the newest first."""
+    scripts = ScriptDirectory.from_config(alembic_config())
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
+HEAD_REVISION = known_revisions()[0]
 
 
 async def upgrade(db: Database, revision: str = "head") -> None:
@@ -79,12 +87,6 @@ def upgrade_connection(connection: Connection, revision: str = "head") -> None:
 async def downgrade(db: Database, revision: str) -> None:
     """Revert migrations down to a revision or ``base``."""
     await _run(db, lambda connection: command.downgrade(_config_for(connection), revision))
-
-
-def known_revisions() -> tuple[str, ...]:
-    """Every revision that this version can migrate to, the newest first."""
-    scripts = ScriptDirectory.from_config(alembic_config())
-    return tuple(script.revision for script in scripts.walk_revisions())
 
 
 def reverted_migrations(current: str | None, revision: str | None) -> tuple[str, ...]:
