@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ from tests.factories.lesson_source import FRONT_MATTER, lesson_text
 ROOT = Path(__file__).parents[2] / "lessons"
 LESSONS = sorted(ROOT.rglob("lesson*.md"))
 TITLES = {kernel.name: kernel.title for kernel in DEFAULT_KERNELS}
+
+
+@cache
+def _kernelspec(path: Path) -> Any:
+    """The kernel that a lesson names."""
+    return jupytext.read(path).metadata.kernelspec
 
 
 def _id(path: Path) -> str:
@@ -59,16 +66,15 @@ def test_jupytext_writes_a_lesson_as_it_read_it(path: Path) -> None:
 def test_a_lesson_saved_in_jupyterlab_after_its_cells_ran_is_the_same_file(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
-    kernel = jupytext.read(path).metadata.kernelspec.name
 
-    _saved(copy, kernel)
+    _saved(copy, _kernelspec(path).name)
 
     assert copy.read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=_id)
 def test_lockstep_installs_the_kernel_that_a_lesson_names(path: Path) -> None:
-    kernel = jupytext.read(path).metadata.kernelspec
+    kernel = _kernelspec(path)
 
     assert TITLES[kernel.name] == kernel.display_name
 
@@ -107,7 +113,7 @@ def test_exercises_and_questions_stay_as_they_were_written(tmp_path: Path) -> No
     written = jupytext.writes(jupytext.reads(source, fmt="md"), fmt="md")
     assert written == source
 
-    _saved(path, jupytext.read(path).metadata.kernelspec.name)
+    _saved(path, _kernelspec(path).name)
     assert path.read_text(encoding="utf-8") == source
 
 
