@@ -25,10 +25,9 @@ def _exported(slug: str, language: str = "en") -> Any:
     return build_notebook(CATALOG.lesson(COURSE, slug, language), PAGE)
 
 
-def _in_plain_jupyter(made: Any, cells: int, folder: Path) -> list[Any]:
-    """Run the first code cells with ipykernel, in ``folder``, and return them; an error in one ends the test."""
+def _in_plain_jupyter(made: Any, folder: Path) -> list[Any]:
+    """Run the cells with ipykernel, in ``folder``, and return them; an error in one ends the test."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-    made.cells = _code(made)[:cells]
     NotebookClient(made, kernel_name="python3", timeout=240, resources={"metadata": {"path": folder}}).execute(
         env=environment
     )
@@ -69,29 +68,20 @@ def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson)
 
 
 @pytest.mark.slow
-def test_plain_tensorflow_skips_cells_that_need_more_with_a_sentence(tmp_path: Path) -> None:
-    """Three lessons one after the other in one kernel, because importing TensorFlow takes seconds."""
-    lessons = [_exported(slug) for slug in ("multi-worker", "parameter-servers", "tpu-strategy")]
-    whole = lessons[0]
-    # Some exercises ask for a plain machine, and run there.
-    whole.cells = [
-        cell
-        for lesson in lessons
-        for cell in [cell for cell in _code(lesson) if "exercise" not in cell.metadata.get("tags", ())][:5]
-    ]
+def test_plain_tensorflow_makes_the_gpus_of_a_lesson_and_skips_cells_that_need_more(tmp_path: Path) -> None:
+    """Four lessons one after the other in one kernel, because importing TensorFlow takes seconds."""
+    whole = _exported("distribution-strategies")
+    whole.cells = _code(whole)[:2]
+    for slug in ("multi-worker", "parameter-servers", "tpu-strategy"):
+        # Some exercises ask for a plain machine, and run there.
+        whole.cells += [cell for cell in _code(_exported(slug)) if "exercise" not in cell.metadata.get("tags", ())][:5]
 
-    ran = _in_plain_jupyter(whole, 15, tmp_path)
-
-    for first in range(0, 15, 5):
-        setup, *cells = ran[first : first + 5]
-        assert "To run the cells, install the kernel “Lockstep, " in _text(setup)
-        for cell in cells:
-            assert _text(cell).startswith("Skipped: this cell needs another machine ("), _text(cell)
-
-
-@pytest.mark.slow
-def test_plain_tensorflow_makes_the_gpus_of_a_lesson(tmp_path: Path) -> None:
-    setup, replicas = _in_plain_jupyter(_exported("distribution-strategies"), 2, tmp_path)
+    setup, replicas, *others = _in_plain_jupyter(whole, tmp_path)
 
     assert _text(setup) == "devices: 4 logical devices of the CPU\n"
     assert "Replicas: 4" in _text(replicas)
+    for first in range(0, 15, 5):
+        setup, *cells = others[first : first + 5]
+        assert "To run the cells, install the kernel “Lockstep, " in _text(setup)
+        for cell in cells:
+            assert _text(cell).startswith("Skipped: this cell needs another machine ("), _text(cell)

@@ -201,7 +201,7 @@ lockstep.kill(1, at_step=3)"""
     assert "import sys" not in build_notebook(render_body(CELL), PAGE).cells[2].source
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_strategy_in_plain_python_finds_the_devices_that_the_notebook_makes() -> None:
     body = CELL.replace(
         "print(1)", "import tensorflow as tf\nprint('Replicas:', tf.distribute.MirroredStrategy().num_replicas_in_sync)"
