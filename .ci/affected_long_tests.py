@@ -43,6 +43,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "tests/functional/test_reverse_proxies.py": ("functional", "soak"),
     "tests/functional/test_several_web_processes.py": ("functional", "soak"),
     "tests/browser/": ("browser",),
+    "tests/lessons/": ("lessons",),
     "tests/browser/site.py": ("browser", "load"),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }

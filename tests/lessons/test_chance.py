@@ -1,4 +1,6 @@
-"""No usual mistake passes by chance: each is made a hundred times, and ``close`` forgives a hundred times as much.
+"""No usual mistake passes by chance: each is made often, and ``close`` forgives a hundred times as much.
+
+The main tier makes each of them 25 times, ``tests/long/lessons`` 100 times.
 
 NumPy stands in for the submissions; what TensorFlow computes is judged in ``lockstep lesson check``.
 """
@@ -19,9 +21,10 @@ import pytest
 
 from runners.checks import CheckFailed, Graph, Work, close
 from runners.checks.declare import checks_of
+from tests.factories.long_cases import LONG_CASES
 
 LESSONS = Path(__file__).parents[2] / "lessons" / "distributed-tensorflow"
-TRIES = 100
+TRIES = 100 if LONG_CASES else 25
 LAXER = 100.0
 
 Answers = Mapping[str, Callable[..., Any]]
