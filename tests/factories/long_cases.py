@@ -15,6 +15,7 @@ VARIABLE = "LOCKSTEP_TEST_LONG_CASES"
 LONG_CASES = bool(os.environ.get(VARIABLE))
 _Case = TypeVar("_Case")
 _ROOT = Path(__file__).parents[2]
+_SUMMARY = " short test summary info "
 
 
 def long_only(*cases: _Case) -> tuple[_Case, ...]:
@@ -23,10 +24,14 @@ def long_only(*cases: _Case) -> tuple[_Case, ...]:
 
 
 def run_pytest(*arguments: str, **variables: str) -> str:
-    """Run tests in a pytest of their own, with more variables. Returns its report; fails if a test does."""
-    command = [sys.executable, "-m", "pytest", "-q", "--timeout", "1500", *arguments]
+    """Run tests in a pytest of their own, with more variables. Returns its report.
+
+    If a test fails, so does this, with the summary, which names all of them, and the end of the report.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--timeout", "1500", *arguments]
     done = subprocess.run(command, cwd=_ROOT, env=os.environ | variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    report, summary, failures = done.stdout.rpartition(_SUMMARY)
+    assert done.returncode == 0, f"{summary}{failures}\n{report[-8000:]}{done.stderr[-2000:]}"
     return done.stdout
 
 
