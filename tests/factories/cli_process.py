@@ -8,7 +8,9 @@ import os
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
@@ -63,8 +65,7 @@ async def lockstep(*arguments: str, typed: bytes = b"", within_s: float = 40, **
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         streams[0].write_bytes(typed)
-        process = _forks.Process(target=_become_lockstep, args=(arguments, streams, _environment(settings), Path.cwd()))
-        process.start()
+        process = fork(_become_lockstep, arguments, streams, _environment(settings), Path.cwd())
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(process.sentinel, ended.set)
@@ -80,6 +81,13 @@ async def lockstep(*arguments: str, typed: bytes = b"", within_s: float = 40, **
         out, err = (stream.read_text() for stream in streams[1:])
         process.close()
     return CompletedCommand(status, out, err)
+
+
+def fork(act: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Start a process that has imported Lockstep, and does this."""
+    process = _forks.Process(target=act, args=arguments)
+    process.start()
+    return process
 
 
 def _environment(settings: dict[str, Any]) -> dict[str, str]:

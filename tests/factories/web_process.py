@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import httpx
+import uvicorn
 
 from app.settings import Settings
+from tests.factories.cli_process import fork
 from tests.factories.http_server import free_port
 
 _ROOT = Path(__file__).parents[2]
@@ -23,28 +23,26 @@ _TIMEOUT_S = 30.0
 
 
 class WebProcess:
-    """Start it, kill it, start it again: it keeps its port."""
+    """Start it, kill it, start it again: it keeps its port, and is a fork of a process that has imported Lockstep."""
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._environment = os.environ | {
-            "PYTHONPATH": str(_ROOT),
             "LOCKSTEP_DATA_DIR": str(settings.data_dir),
             "LOCKSTEP_LESSONS_DIR": str(settings.lessons_dir),
             "LOCKSTEP_RUNNER_SOCKET": str(settings.runner_socket),
             "LOCKSTEP_DATABASE_URL": database_url,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: BaseProcess | None = None
 
     @property
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_alive()
 
     def launch(self) -> None:
         """Start it, without waiting."""
-        served = ("--factory", "app.main:create_local_app", "--port", str(self.port), "--log-level", "error")
-        self._process = subprocess.Popen([sys.executable, "-m", "uvicorn", *served], env=self._environment, cwd=_ROOT)
+        self._process = fork(_serve, self.port, self._environment)
 
     def wait_until_ready(self) -> None:
         """Return once it answers."""
@@ -65,12 +63,20 @@ class WebProcess:
 
     def kill(self) -> None:
         """Kill it, as the kernel does when memory runs out."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
 
     @asynccontextmanager
     async def visitor(self) -> AsyncIterator[httpx.AsyncClient]:
         """A browser of a visitor."""
         async with httpx.AsyncClient(base_url=self.url, headers={"origin": self.url}, timeout=_TIMEOUT_S) as client:
             yield client
+
+
+def _serve(port: int, environment: dict[str, str]) -> None:
+    """Serve in this process."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(_ROOT)
+    uvicorn.run("app.main:create_local_app", factory=True, port=port, log_level="error")
