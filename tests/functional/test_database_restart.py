@@ -17,6 +17,7 @@ from app.settings import Settings
 from tests.factories.accounts import store_account
 from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON
+from tests.factories.databases import delete_rows
 from tests.factories.http_server import serving
 from tests.factories.postgresql_server import PostgresqlServer, postgresql_server
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -27,7 +28,7 @@ EVENTS = {"accept": "text/event-stream"}
 _PATIENCE_S = 60.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[PostgresqlServer]:
     with postgresql_server() as server:
         yield server
@@ -44,6 +45,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def app(settings: Settings, server: PostgresqlServer) -> FastAPI:
     db = Database(server.url)
     await migrate.upgrade(db)
+    await delete_rows(db)
     await db.close()
     return create_app(settings.model_copy(update={"database_url": server.url}))
 
