@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.factories import short_timeouts
 from tests.factories.killed_supervisor import expect_an_end_with_the_sessions
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 
 @pytest.fixture(scope="module")
 def _mortal() -> Iterator[RealSupervisor]:
-    node = RealSupervisor(limits__run_s=60, limits__processes=256)
+    hurried = (sys.executable, short_timeouts.__file__)
+    node = RealSupervisor(hurried, limits__run_s=60, limits__processes=256)
     yield node
     node.remove()
 
