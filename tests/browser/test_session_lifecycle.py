@@ -1,4 +1,7 @@
-"""The life of a session as its learner sees it: warnings, keeping, ending, queuing, losing; and its limits."""
+"""The life of a session as its learner sees it: warnings, keeping, ending, queuing, losing; and its limits.
+
+Only the long tests have it: it takes a site and a runner with low limits of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
-from tests.factories.long_cases import long_only
+
+pytestmark = pytest.mark.long
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 
@@ -74,13 +78,12 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
     await cell.run()
     await cell.has_row("1")
 
-    for language, words in long_only(("ko", "이 세션이 곧 끝납니다"), ("zh", "此会话即将结束")):
+    for language, words in (("ko", "이 세션이 곧 끝납니다"), ("zh", "此会话即将结束")):
         await page.goto(visitor.site.url(LESSON.format(language)))
         await page.set_viewport_size(PHONE)
         await expect(page.get_by_role("status").filter(has_text=words)).to_be_in_viewport()
 
 
-@pytest.mark.long
 async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory) -> None:
     page = await (await crowd.admit()).open(LESSON.format("en"))
     await skip_predictions(page)
@@ -105,7 +108,6 @@ async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory)
     assert await second.lines() == ["1"]
 
 
-@pytest.mark.long
 async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(crowd: VisitorFactory) -> None:
     first = await (await crowd.admit()).open(LESSON.format("en"))
     second = await (await crowd.admit()).open(LESSON.format("en"))
@@ -125,7 +127,6 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     await waiting.has_row("my turn", timeout_s=60)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "told", "width"),
     [
@@ -158,12 +159,8 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     ("language", "code", "outcome", "words"),
     [
         ("en", "while True: pass", "timeout", ["time limit 4 s", "make the loop shorter"]),
-        pytest.param(
-            *("ko", "x = bytearray(2_000_000_000)\nx[::4096] = b'1' * len(x[::4096])", "memory"),
-            ["메모리 제한 400 MiB"],
-            marks=pytest.mark.long,
-        ),
-        pytest.param("zh", "while True: print('x' * 1000)", "output", ["输出上限 1 MiB", "请"], marks=pytest.mark.long),
+        ("ko", "x = bytearray(2_000_000_000)\nx[::4096] = b'1' * len(x[::4096])", "memory", ["메모리 제한 400 MiB"]),
+        ("zh", "while True: print('x' * 1000)", "output", ["输出上限 1 MiB", "请"]),
     ],
 )
 async def test_a_limit_is_named_with_its_value_and_what_to_try(
