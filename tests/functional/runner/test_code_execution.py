@@ -289,7 +289,7 @@ async def test_a_file_of_a_data_set_is_made_in_the_sandbox_and_weights_are_refus
     assert "Use weights=None instead of weights='imagenet'" in told.error.value
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_session_may_have_keras_2(client: RunnerClient) -> None:
     learner = SessionClient(client, keras=2)
     told = await learner.run(
