@@ -77,6 +77,8 @@ def remove(name: _Name) -> None:
         store.remove(store.find(name))
     except CannotImport as e:
         fail(plain_text(f"{name}: {e}"))
+    except OSError as e:
+        fail(f"{store.root} cannot be written: {e.strerror}.")
     typer.echo(f"Removed {name}.")
 
 

@@ -61,8 +61,10 @@ def resolve_source(text: str) -> Address:
         CannotImport: it names none.
     """
     address = parse_address(text)
-    if address is not None and re.search(r"//[^/@]*:[^/@]*@", address.url):
-        raise CannotImport("the address contains a password, which would be stored; use an address with a key for SSH")
+    if address is not None and re.match(r"https://[^/]*@|\w+://[^/@]*:[^/@]*@", address.url):
+        raise CannotImport(
+            "the address contains a name, a token or a password, which would be stored; use one with a key for SSH"
+        )
     if address is not None:
         return address
     path, revision = Path(text).expanduser().absolute(), ""
@@ -82,7 +84,7 @@ class CourseStore:
 
     def courses(self) -> Iterator[AddedCourse]:
         """Every course, by name."""
-        for path in sorted((self.root / ".sources").glob("*")):
+        for path in sorted((self.root / ".sources").glob("[!.]*")):
             with suppress(OSError, ValueError, TypeError):
                 yield AddedCourse(**json.loads(path.read_text(encoding="utf-8")))
 

@@ -70,8 +70,9 @@ class Outline:
 class CatalogView:
     """Queries, each on one snapshot; safe from any thread."""
 
-    def __init__(self, root: Path, *, shows_drafts: bool = False) -> None:
+    def __init__(self, root: Path, *, added: Path | None = None, shows_drafts: bool = False) -> None:
         self.root = root
+        self.added = added
         self.shows_drafts = shows_drafts
         self.snapshot = Snapshot()
 
@@ -172,6 +173,10 @@ class CatalogView:
         )
         return Outline(spoken, modules)
 
+    def find_outline(self, course: str, language: str) -> Outline | None:
+        """The outline of a course; None if the course does not exist."""
+        return self.outline(course, language) if course in self.snapshot.courses else None
+
     def neighbours(self, lesson: Lesson, language: str) -> tuple[Lesson | None, Lesson | None]:
         """The lessons before and after, or None; skips lessons that are unavailable."""
         there = [entry.lesson for entry in self.outline(lesson.course, language).lessons if entry.lesson]
@@ -183,9 +188,15 @@ class CatalogView:
         """The errors in the files of a lesson, of a course or of all courses, for instructors; others see none."""
         if not self.shows_drafts:
             return ()
-        folder = self.root / course / slug
-        course_file = self.root / course / "course.toml"
-        return tuple(m for m in self.snapshot.mistakes if m.path.is_relative_to(folder) or m.path == course_file)
+        return tuple(mistake for mistake in self.snapshot.mistakes if self._is_about(mistake.path, course, slug))
+
+    def _is_about(self, path: Path, course: str, slug: str) -> bool:
+        folder = self.root_of(path) / course
+        return path.is_relative_to(folder / slug) or path == folder / "course.toml"
+
+    def root_of(self, path: Path) -> Path:
+        """The folder of courses that a file is in."""
+        return self.added if self.added is not None and path.is_relative_to(self.added) else self.root
 
     def every(self) -> Iterator[Lesson]:
         """Yield every lesson in each of its languages, in the order of the courses."""
@@ -203,12 +214,11 @@ class Catalog(CatalogView):
     """
 
     def __init__(self, root: Path, *, added: Path | None = None, quiet: bool = False, kept: Path | None = None) -> None:
-        self.added = added
         self._quiet = quiet
         self._last_good = LastGoodCourses(root, kept) if kept is not None else None
         self._loaded = False
-        super().__init__(root)
-        self.with_drafts = CatalogView(root, shows_drafts=True)
+        super().__init__(root, added=added)
+        self.with_drafts = CatalogView(root, added=added, shows_drafts=True)
         self._loading = threading.Lock()
         self._afterwards: list[Callable[[], None]] = []
 
@@ -263,10 +273,6 @@ class Catalog(CatalogView):
                 _log.warning("lessons_not_watched", error=str(e), again_in_s=_WATCH_RETRY_DELAY_S)
                 await asyncio.sleep(_WATCH_RETRY_DELAY_S)
                 await asyncio.to_thread(self.reload)
-
-    def root_of(self, path: Path) -> Path:
-        """The folder of courses that a file is in."""
-        return self.added if self.added is not None and path.is_relative_to(self.added) else self.root
 
     def _publication_is_due(self) -> bool:
         due = self.with_drafts.snapshot.next_publication

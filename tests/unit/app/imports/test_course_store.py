@@ -10,6 +10,7 @@ import pytest
 from app.imports.course_store import CourseStore, resolve_source
 from app.imports.report import CannotImport
 from app.lessons.catalog import Catalog
+from app.lessons.navigation import format_mistakes
 from tests.factories.lesson_source import CELL, write_lesson, write_toml
 
 
@@ -118,10 +119,22 @@ def test_a_folder_outside_the_repository_is_refused(remote: Path, store: CourseS
     ("source", "said"),
     [
         ("/tmp", "this is not a git repository"),
-        ("https://me:secret@example.org/name", "contains a password"),
+        ("https://me:secret@example.org/name", "a token or a password"),
+        ("https://token@example.org/name", "a token or a password"),
+        ("ssh://git:secret@example.org/name", "a token or a password"),
         ("ext::sh -c x", "not an allowed address"),
     ],
 )
 def test_a_source_that_is_no_repository_is_named(source: str, said: str) -> None:
     with pytest.raises(CannotImport, match=said):
         resolve_source(source)
+
+
+def test_instructors_see_the_mistakes_of_an_added_course(remote: Path, store: CourseStore, catalog: Catalog) -> None:
+    _commit(remote, "[a link](../nowhere/lesson.md)")
+    store.add(resolve_source(str(remote)))
+    catalog.reload()
+
+    shown = format_mistakes(catalog.with_drafts, "remote-course", "one")
+    assert [one.place.partition(":")[0] for one in shown] == ["remote-course/one/lesson.md"]
+    assert format_mistakes(catalog.with_drafts, "own") == format_mistakes(catalog, "remote-course") == []
