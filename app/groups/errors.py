@@ -51,6 +51,13 @@ class LastInstructor(LockstepError):
     message = N_("This is the last instructor of the group. Make somebody else an instructor first.")
 
 
+class NoteChanged(LockstepError):
+    """Somebody else of the staff has saved the note since the page was loaded."""
+
+    status = 409
+    message = N_("This note was changed while you wrote. Add what you want to keep to your text, then save it again.")
+
+
 class NotAnInstructorHere(InvalidInput):
     message = N_("Only an account that is an instructor on this site can be an instructor of a group.")
 

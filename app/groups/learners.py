@@ -138,7 +138,7 @@ def lesson_state(row: LearnerLesson | None, due_at: datetime | None, at: datetim
 
 async def list_learners(scope: ReportScope, search: str, page: int, lesson_page: int) -> LearnerPage:
     """A page of the table of learners and lessons. ``search`` is a part of a name or the beginning of a handle."""
-    lessons = scope.catalog.outline(scope.group.course, scope.language).lessons
+    lessons = scope.lessons()
     start = lesson_page * LESSONS_PER_PAGE
     shown = lessons[start : start + LESSONS_PER_PAGE]
     found = _members(scope, search).offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
@@ -187,7 +187,7 @@ async def report_learner(scope: ReportScope, account: Account, member: GroupMemb
             done_at = mine[deadline.lesson].completed_at if deadline.lesson in mine else None
         deadlines.append(DueRow(deadline, done_at, _due_state(done_at, deadline.due_at, scope.at)))
     due = {row.deadline.lesson: row.deadline.due_at for row in deadlines if not row.deadline.exercise}
-    keys = [f"{scope.group.course}/{entry.slug}" for entry in scope.catalog.outline(scope.group.course, "en").lessons]
+    keys = [f"{scope.group.course}/{entry.slug}" for entry in scope.lessons()]
     rows = [mine[key] for key in keys if key in mine]
     states = {row.lesson: lesson_state(row, due.get(row.lesson), scope.at) for row in rows}
     failed = await _failed_runs(scope, account, member)

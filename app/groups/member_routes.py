@@ -150,7 +150,8 @@ async def leave_group(
 
 def course_title(catalog: CatalogView, group: Group, lang: str) -> str:
     """The title of a group's course, or its slug if it is no longer served."""
-    return next((course.title for course in catalog.courses(lang) if course.slug == group.course), group.course)
+    outline = catalog.find_outline(group.course, lang)
+    return outline.course.title if outline is not None else group.course
 
 
 def learner_context(catalog: CatalogView, report: LearnerReport, group: Group, lang: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -24,6 +24,7 @@ from app.groups.errors import (
     LastInstructor,
     MemberNotFound,
     NotAnInstructorHere,
+    NoteChanged,
     TooManyInvitations,
 )
 from app.groups.models import Group, GroupInvitation, GroupMember, GroupRole
@@ -149,6 +150,14 @@ async def find_member(session: AsyncSession, group: Group, account_id: str) -> t
     return found[0], found[1]
 
 
+async def find_learner(session: AsyncSession, group: Group, account_id: str) -> tuple[GroupMember, Account]:
+    """A learner of the group. Raises MemberNotFound, also for a member of its staff."""
+    member, account = await find_member(session, group, account_id)
+    if member.role != GroupRole.learner:
+        raise MemberNotFound
+    return member, account
+
+
 async def list_staff(session: AsyncSession, group: Group) -> Sequence[tuple[GroupMember, Account]]:
     """The instructors and assistants of a group, by name."""
     mine = select(GroupMember, Account).join(Account, Account.id == GroupMember.account_id)
@@ -174,12 +183,30 @@ async def remove_member(session: AsyncSession, staff: Staff, account_id: str) ->
     await leave(session, member)
 
 
-async def set_note(session: AsyncSession, staff: Staff, account_id: str, text: str) -> None:
-    """Replace the note about a learner. Raises MemberNotFound or what ``clean_text`` raises."""
-    member, _ = await find_member(session, staff.group, account_id)
-    member.note = clean_text(text, MAX_NOTE_LENGTH) if text.strip() else ""
-    member.note_changed_at = now()
-    await session.flush()
+def note_version(member: GroupMember) -> str:
+    """What a form says about the note that it shows. Pure."""
+    return member.note_changed_at.isoformat() if member.note_changed_at is not None else ""
+
+
+async def set_note(session: AsyncSession, staff: Staff, account_id: str, text: str, version: str) -> None:
+    """Replace the note about a learner, if it still is the one with this version, or says the same already.
+
+    Raises MemberNotFound, NoteChanged, or what ``clean_text`` raises.
+    """
+    member, _ = await find_learner(session, staff.group, account_id)
+    note = clean_text(text, MAX_NOTE_LENGTH) if text.strip() else ""
+    if note == member.note:
+        return
+    if note_version(member) != version:
+        raise NoteChanged
+    mine = (GroupMember.group_id == member.group_id, GroupMember.account_id == member.account_id)
+    unchanged = GroupMember.note_changed_at.is_not_distinct_from(member.note_changed_at)
+    write = update(GroupMember).where(*mine, unchanged).values(note=note, note_changed_at=now())
+    written = await session.execute(
+        write.returning(GroupMember.account_id).execution_options(synchronize_session=False)
+    )
+    if written.scalar_one_or_none() is None:
+        raise NoteChanged
 
 
 async def _keep_an_instructor(session: AsyncSession, member: GroupMember) -> None:

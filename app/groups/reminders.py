@@ -18,12 +18,11 @@ from app.groups.errors import (
     REMINDER_PAUSE,
     EmailNotSetUp,
     GroupNotFound,
-    MemberNotFound,
     RemindedLately,
     RemindersRefused,
 )
-from app.groups.members import find_member
-from app.groups.models import GroupMember, GroupRole
+from app.groups.members import find_learner
+from app.groups.models import GroupMember
 from app.groups.permissions import Staff
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
@@ -50,9 +49,7 @@ class ReminderMailer:
         Raises MemberNotFound, EmailNotSetUp, RemindersRefused, RemindedLately, TooManyAttempts, or what ``clean_text``
         raises.
         """
-        member, account = await find_member(session, staff.group, account_id)
-        if member.role != GroupRole.learner:
-            raise MemberNotFound
+        member, account = await find_learner(session, staff.group, account_id)
         if not self.enabled:
             raise EmailNotSetUp
         if not accepts_reminders(member, account):

@@ -20,11 +20,12 @@ class ReportWindow:
 
 PERIODS: Mapping[str, timedelta | None] = {"7": timedelta(days=7), "30": timedelta(days=30), "all": None}
 """By the word in a URL: how far a report looks back. ``all`` is the time of the group."""
+DEFAULT_PERIOD = "30"
 
 
 def report_window(group: Group, period: str, at: datetime) -> ReportWindow:
-    """The part of the group's time that a period covers."""
-    back = PERIODS.get(period)
+    """The part of the group's time that a period covers. An unknown one means the default."""
+    back = PERIODS.get(period, PERIODS[DEFAULT_PERIOD])
     since = [moment for moment in (group.starts_at, at - back if back else None) if moment is not None]
     return ReportWindow(max(since, default=None), group.ends_at)
 

@@ -7,7 +7,7 @@ learner, so its size does not depend on how many learners there are.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION
 from app.groups.models import Group, GroupMember, GroupRole
 from app.groups.report_table import ReportCell, ReportLink, ReportTable, ReportWindow, count_cell
 from app.i18n import gettext
-from app.lessons.catalog import CatalogView
+from app.lessons.catalog import CatalogView, OutlineLesson
 from app.lessons.model import CellTag
 from app.progress.models import LessonProgress
 from app.runs.models import JUDGED, UNSUCCESSFUL, Run
@@ -87,6 +87,11 @@ class ReportScope:
         mine = select(Account.learner_id).join(GroupMember, GroupMember.account_id == Account.id)
         return mine.where(GroupMember.group_id == self.group.id, GroupMember.role == GroupRole.learner).subquery()
 
+    def lessons(self) -> Sequence[OutlineLesson]:
+        """The lessons of the group's course, in order. Empty if the course is not served, or hidden from the viewer."""
+        outline = self.catalog.find_outline(self.group.course, self.language)
+        return outline.lessons if outline is not None else ()
+
     def cell_link(self, what: str, lesson: str, cell: str) -> ReportLink:
         """A link to the page with the ``errors`` or ``wrong-answers`` of a cell."""
         return ReportLink("group_cell", {"group_id": self.group.id, "what": what}, {"lesson": lesson, "cell": cell})
@@ -136,7 +141,7 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
     stopped = await _stopped(scope)
     most = max((row[0] for row in by_lesson.values()), default=0)
     rows = []
-    for entry in scope.catalog.outline(scope.group.course, scope.language).lessons:
+    for entry in scope.lessons():
         key = f"{scope.group.course}/{entry.slug}"
         opened, end_reached, completed = by_lesson.get(key, (0, 0, 0))
         title = ReportCell(entry.title, link=lesson_link(key))
@@ -343,7 +348,7 @@ def _announces_error(scope: ReportScope, key: str, name: str) -> bool:
 def _in_order(scope: ReportScope, cells: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
     """Cells in the order of the course; those that the course no longer has are left out."""
     ordered = []
-    for entry in scope.catalog.outline(scope.group.course, scope.language).lessons:
+    for entry in scope.lessons():
         key = f"{scope.group.course}/{entry.slug}"
         ordered += [
             (key, cell.name) for cell in (entry.lesson.cells if entry.lesson else ()) if (key, cell.name) in cells

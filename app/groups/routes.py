@@ -9,7 +9,8 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/cell.html``
     ``details`` (CellDetails), ``title``, ``lesson``, ``cell``, ``period``, ``periods``, ``back``: the report above it.
 ``groups/learner.html``
-    See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form.
+    See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form, ``note_version``: of the note
+    that is stored.
 """
 
 from __future__ import annotations
@@ -27,13 +28,12 @@ from app.errors import LockstepError, NotFound
 from app.groups import members
 from app.groups.cell_details import DETAILS, CellDetails
 from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
-from app.groups.errors import MemberNotFound
 from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
 from app.groups.member_routes import GroupId, learner_context
 from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
 from app.groups.reminders import accepts_reminders
-from app.groups.report_table import PERIODS, ReportTable, report_window
+from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import redirect_after, staff_page
 from app.lessons.catalog import CatalogView
@@ -54,7 +54,6 @@ Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
-_DEFAULT_PERIOD = "30"
 _ABOVE = {"errors": "errors", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
 
@@ -83,7 +82,7 @@ async def download_report(
     viewer: GroupViewerDep,
     db: DatabaseDep,
     catalog: CatalogDep,
-    period: Period = _DEFAULT_PERIOD,
+    period: Period = DEFAULT_PERIOD,
 ) -> Response:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
@@ -100,7 +99,7 @@ async def show_report(
     viewer: GroupViewerDep,
     db: DatabaseDep,
     catalog: CatalogDep,
-    period: Period = _DEFAULT_PERIOD,
+    period: Period = DEFAULT_PERIOD,
 ) -> HTMLResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
@@ -122,7 +121,7 @@ async def download_cell(
     catalog: CatalogDep,
     lesson: Key = "",
     cell: CellName = "",
-    period: Period = _DEFAULT_PERIOD,
+    period: Period = DEFAULT_PERIOD,
 ) -> Response:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
@@ -142,7 +141,7 @@ async def show_cell(
     catalog: CatalogDep,
     lesson: Key = "",
     cell: CellName = "",
-    period: Period = _DEFAULT_PERIOD,
+    period: Period = DEFAULT_PERIOD,
 ) -> HTMLResponse:
     """The errors of a cell, or the wrong answers to an exercise."""
     async with db.session() as session:
@@ -160,7 +159,7 @@ async def download_learners(
 ) -> StreamingResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
-    slugs = [entry.slug for entry in catalog.outline(staff.group.course, lang).lessons]
+        slugs = [entry.slug for entry in _scope(session, staff, catalog, lang, "all").lessons()]
     rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), slugs)
 
     async def lines() -> AsyncIterator[str]:
@@ -186,7 +185,7 @@ async def show_learners(
         staff = await find_staff(session, viewer, group_id)
         scope = _scope(session, staff, catalog, lang, "all")
         found: LearnerPage = await list_learners(scope, search, page, lessons)
-    total = len(catalog.outline(staff.group.course, lang).lessons)
+    total = len(scope.lessons())
     facts = {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
     return staff_page(request, "groups/learners.html", staff, None, **facts)
 
@@ -220,7 +219,7 @@ async def set_note(
     try:
         async with db.writing() as session:
             staff = await find_staff(session, viewer, group_id)
-            await members.set_note(session, staff, account_id, text)
+            await members.set_note(session, staff, account_id, text, fields.get("version", ""))
     except LockstepError as e:
         return await _learner_page(
             request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, note=text
@@ -271,13 +270,12 @@ async def _learner_page(
     lang = request.path_params["lang"]
     async with DATABASE.get(request.app).session() as session:
         staff = await find_staff(session, viewer, group_id)
-        member, account = await members.find_member(session, staff.group, account_id)
-        if member.role != GroupRole.learner:
-            raise MemberNotFound
+        member, account = await members.find_learner(session, staff.group, account_id)
         report = await report_learner(_scope(session, staff, catalog, lang, "all"), account, member)
     facts = learner_context(catalog, report, staff.group, lang)
     facts["may_remind"] = email_enabled and accepts_reminders(member, account)
     facts["note"] = member.note if note is None else redisplayed_text(note)
+    facts["note_version"] = members.note_version(member)
     facts["message"] = redisplayed_text(message)
     return staff_page(request, "groups/learner.html", staff, failure, own=False, **facts)
 
@@ -321,7 +319,7 @@ async def _details(what: str, scope: ReportScope, lesson: str, cell: str) -> Cel
 
 
 def _period(period: str) -> dict[str, object]:
-    return {"period": period if period in PERIODS else _DEFAULT_PERIOD, "periods": list(PERIODS)}
+    return {"period": period if period in PERIODS else DEFAULT_PERIOD, "periods": list(PERIODS)}
 
 
 def _csv_response(table: ReportTable) -> Response:

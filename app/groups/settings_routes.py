@@ -172,16 +172,10 @@ async def _settings_page(
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", group.time_zone))
     facts |= {"fields": shown, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
     facts |= {"course": course_title(catalog, group, lang), "roles": list(GroupRole)}
-    facts["outline"] = _outline(catalog, group, lang)
+    facts["outline"] = catalog.find_outline(group.course, lang)
     facts["lesson_title"] = lambda key: catalog.lesson_title(key, lang)
     facts["cell_title"] = lambda key, cell: catalog.cell_title(key, cell, lang)
     return staff_page(request, "groups/settings.html", staff, failure, **facts)
-
-
-def _outline(catalog: CatalogView, group: Group, lang: str) -> object:
-    """The outline of the group's course; None if it is no longer served."""
-    known = {course.slug for course in catalog.courses(lang)}
-    return catalog.outline(group.course, lang) if group.course in known else None
 
 
 def _fields_of(group: Group) -> dict[str, str]:

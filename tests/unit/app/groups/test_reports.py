@@ -25,7 +25,7 @@ from app.groups.learners import (
     report_learner,
 )
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
-from app.groups.report_table import ReportTable, report_window
+from app.groups.report_table import DEFAULT_PERIOD, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope
 from app.lessons.catalog import Catalog
 from app.progress.models import LessonProgress
@@ -307,4 +307,5 @@ def test_a_period_never_reaches_beyond_the_days_of_the_group() -> None:
 
     assert report_window(group, "30", NOW).since == group.starts_at
     assert report_window(group, "7", NOW).since == NOW - timedelta(days=7)
-    assert report_window(group, "nonsense", NOW).until == group.ends_at
+    assert report_window(group, "nonsense", NOW) == report_window(group, DEFAULT_PERIOD, NOW)
+    assert report_window(group, "all", NOW).until == group.ends_at

@@ -30,6 +30,7 @@ from tests.factories.mailbox import Mailbox
 from tests.factories.stored_runs import store_run
 
 LINK = re.compile(r'value="http://test(/en/groups/join/([A-Za-z0-9_-]{43}))"')
+NOTE_VERSION = re.compile(r'name="version" value="([^"]*)"')
 ERROR = '{"kind":"error","seq":1,"at_ms":1,"name":"ValueError","value":"secret <b>value</b>","frames":[]}'
 
 
@@ -453,12 +454,49 @@ async def test_a_group_is_deleted_by_its_name(room: Classroom) -> None:
     assert (await teacher.get(f"{group}/settings")).status_code == 404
 
 
-async def test_a_course_that_is_gone_does_not_break_the_settings(room: Classroom) -> None:
+async def test_two_instructors_who_write_a_note_at_once_lose_nothing(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
-    await room.change(update(Group).values(course="gone"))
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    page = f"{group}/learners/{ada.id}"
+    seen = NOTE_VERSION.findall((await teacher.get(page)).text)
 
-    assert (await teacher.get(f"{group}/settings")).status_code == 200
-    assert (await teacher.get(f"{group}/learners")).status_code == 404
+    first = {"note": "From <b>Grace</b>", "version": seen[0]}
+    assert [(await teacher.post(f"{page}/note", data=first)).status_code for _ in range(2)] == [303, 303]
+    late = await teacher.post(f"{page}/note", data={"note": "From Alan", "version": seen[0]})
+    assert late.status_code == 409
+    assert "This note was changed while you wrote" in late.text
+    assert "From &lt;b&gt;Grace&lt;/b&gt;</blockquote>" in late.text
+    assert ">From Alan</textarea>" in late.text
+    assert [row.note for row in await room.member_rows() if row.account_id == ada.id] == ["From <b>Grace</b>"]
+
+    knowing = {"note": "From both", "version": NOTE_VERSION.findall(late.text)[0]}
+    assert (await teacher.post(f"{page}/note", data=knowing)).status_code == 303
+    assert [row.note for row in await room.member_rows() if row.account_id == ada.id] == ["From both"]
+
+
+async def test_a_note_is_about_a_learner_and_not_about_the_staff(room: Classroom) -> None:
+    grace, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+
+    assert (await teacher.post(f"{group}/learners/{grace.id}/note", data={"note": "x"})).status_code == 404
+    assert [row.note for row in await room.member_rows()] == [""]
+
+
+async def test_members_keep_their_pages_when_the_course_is_gone(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada", code="yes")
+    await room.change(update(Group).values(course="no-longer-served"))
+
+    reading = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and "/cells/" not in path]
+    for path in reading:
+        assert (await teacher.get(path)).status_code == 200, path
+    assert "no-longer-served" in (await teacher.get(f"{group}/settings")).text
+    own = await learner.get(f"{group}/me")
+    assert (own.status_code, "no-longer-served" in own.text) == (200, True)
+    assert (await learner.post(f"{group}/me")).status_code == 303
+    assert [row.code_shared_at for row in await room.member_rows() if row.account_id == ada.id] == [None]
+    assert (await learner.post(f"{group}/leave")).status_code == 303
     await room.change(delete(Group))
     assert (await teacher.get(group)).status_code == 404
