@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from app.imports.report import Report
 from app.imports.source import slug, yaml_text
-from app.lessons.cell_names import CELL_NAME_PATTERN
+from app.lessons.cell_names import CELL_NAME_PATTERN, unique_name
 from app.lessons.model import CellTag
 from app.lessons.python_source import find_syntax_issue
 from runners.wire.protocol import MAX_CODE_BYTES
@@ -36,6 +36,8 @@ class CellWriter:
     heading: str
     """The text of the heading that the next cell is below, or the lesson's title."""
     names: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number of each name that more than one cell would have."""
     count: int = 0
 
     def write(
@@ -87,11 +89,7 @@ class CellWriter:
             return given
         words = wanted or slug(caption, _MAX_NAME) or _defined(code) or slug(self.heading, _MAX_NAME) or "cell"
         base = words if words[0].isalpha() else f"cell-{words}"[:_MAX_NAME].rstrip("-")
-        name = base
-        number = 2
-        while name in self.names:
-            name = f"{base[: _MAX_NAME - 4].rstrip('-')}-{number}"
-            number += 1
+        name = unique_name(base, self.names, self.numbers)
         self.names.add(name)
         if given and name != given:
             self.report.note(place, f"cell renamed from '{given[:60]}' to '{name}'")

@@ -87,6 +87,8 @@ class _Analyzer:
     """The directive of the task that the walk is in; empty outside."""
     deeper: bool = False
     """Whether every heading moves down by one level, because the text has more headings like its title."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number that made a heading's ID unique, by the ID without it."""
 
     def fault(self, text: str, line: int | None = None) -> None:
         self.found.faults.append(LessonError(self.line if line is None else line, text))
@@ -110,11 +112,20 @@ class _Analyzer:
         if not text:
             self.warn("the heading is empty; write its text or remove it")
         self.level = level
-        name = token.meta.get("id") or _unique(text_id(text), self.found.ids)
+        name = token.meta.get("id") or self._unique(text_id(text))
         self.found.ids.add(name)
         token.attrSet("id", name)
         token.tag = tokens[i + 2].tag = f"h{level}"
         self.found.headings.append(Heading(name, text, level))
+
+    def _unique(self, name: str) -> str:
+        name = unique = safe_id(name)
+        number = self.numbers.get(name, 1)
+        while unique in self.found.ids:
+            number += 1
+            unique = f"{name}-{number}"
+        self.numbers[name] = number
+        return unique
 
     def fence(self, token: Token, tokens: list[Token], i: int) -> None:
         language = token.info.split()[0] if token.info.split() else ""
@@ -240,11 +251,3 @@ _VISITORS: dict[str, Callable[[_Analyzer, Token, list[Token], int], None]] = {
     "task_close": _Analyzer.task_closes,
     "inline": _Analyzer.inline,
 }
-
-
-def _unique(slug: str, taken: set[str]) -> str:
-    slug = safe_id(slug)
-    if slug not in taken:
-        return slug
-    n = next(n for n in range(2, len(taken) + 3) if f"{slug}-{n}" not in taken)
-    return f"{slug}-{n}"

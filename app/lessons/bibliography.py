@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_WORKS = 2_000
+_MOST_NAMES = 3
+_MOST_VALUE = 20_000
+"""Characters of a field. A longer one ends the entry."""
+_MOST_UNCLOSED = 20
+"""Values without an end, after which a file is given up: each is searched for its end."""
+_BRACES = re.compile(r"\\.|[{}\"]", re.DOTALL)
 _ENTRY = re.compile(r"@(?P<kind>[A-Za-z]+)\s*[{(]\s*(?P<key>[^\s,{}()=\"]+)\s*,")
 _FIELD = re.compile(r"\s*,?\s*(?P<name>[A-Za-z][\w-]*)\s*=\s*")
 _PLAIN_VALUE = re.compile(r"[^\s,{}\"]+")
@@ -44,9 +50,10 @@ class CitedWork:
 
     @property
     def authors(self) -> tuple[str, ...]:
-        """The last names, or those of the editors."""
+        """The last names of the first authors, or editors: one more than a citation names."""
         people = self.fields.get("author") or self.fields.get("editor") or ""
-        return tuple(_last_name(person) for person in re.split(r"\s+and\s+", people) if person.strip())
+        first = re.split(r"\s+and\s+", people, maxsplit=_MOST_NAMES)[:_MOST_NAMES]
+        return tuple(_last_name(person) for person in first if person.strip())
 
     @property
     def year(self) -> str:
@@ -89,18 +96,26 @@ class CitedWork:
 def parse_bibliography(text: str) -> list[CitedWork]:
     """The works of a BibTeX file. What cannot be read is skipped."""
     works: list[CitedWork] = []
+    unclosed = 0
     for match in _ENTRY.finditer(text):
-        if match["kind"].lower() not in _NOT_WORKS and len(works) < MAX_WORKS:
-            works.append(CitedWork(match["key"], dict(_fields(text, match.end()))))
+        if match["kind"].lower() in _NOT_WORKS:
+            continue
+        fields, at = _fields(text, match.end())
+        works.append(CitedWork(match["key"], fields))
+        unclosed += at < 0
+        if len(works) == MAX_WORKS or unclosed > _MOST_UNCLOSED:
+            break
     return works
 
 
-def _fields(text: str, at: int) -> Iterator[tuple[str, str]]:
-    while (match := _FIELD.match(text, at)) is not None:
+def _fields(text: str, at: int) -> tuple[dict[str, str], int]:
+    """The fields that start here, and where they end; -1 if one never does."""
+    fields: dict[str, str] = {}
+    while at >= 0 and (match := _FIELD.match(text, at)) is not None:
         value, at = _value(text, match.end())
-        if at < 0:
-            return
-        yield match["name"].lower(), value
+        if at >= 0:
+            fields[match["name"].lower()] = value
+    return fields, at
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
@@ -110,13 +125,11 @@ def _value(text: str, at: int) -> tuple[str, int]:
         plain = _PLAIN_VALUE.match(text, at)
         return (plain[0], plain.end()) if plain else ("", -1)
     depth = 0
-    for end in range(at, min(len(text), at + 20_000)):
-        character = text[end]
-        escaped = end > at and text[end - 1] == "\\"
-        depth += (character == "{" and not escaped) - (character == "}" and not escaped)
-        closed = depth == 0 and (character == "}" if opening == "{" else character == '"' and end > at)
+    for mark in _BRACES.finditer(text, at, min(len(text), at + _MOST_VALUE)):
+        depth += (mark[0] == "{") - (mark[0] == "}")
+        closed = depth == 0 and (mark[0] == "}" if opening == "{" else mark[0] == '"' and mark.start() > at)
         if closed:
-            return _plain_text(text[at + 1 : end]), end + 1
+            return _plain_text(text[at + 1 : mark.start()]), mark.end()
     return "", -1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Container, MutableMapping
 
 CELL_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 MAX_CELL_NAME_LENGTH = 40
@@ -18,9 +18,9 @@ _COLAB_FORM = re.compile(r"#\s*@(?:title|markdown|param)\b")
 _MAGIC = re.compile(r"[%!]+")
 
 
-def derived_name(code: str, taken: Container[str]) -> str:
-    """A name for a cell with this code that is not taken yet."""
-    return unique_name(_shorten(_first_words(code)) or "cell", taken)
+def derived_name(code: str, taken: Container[str], numbers: MutableMapping[str, int]) -> str:
+    """A name for a cell with this code that is not taken yet. ``numbers`` is as in ``unique_name``."""
+    return unique_name(_shorten(_first_words(code)) or "cell", taken, numbers)
 
 
 def repaired_name(name: str) -> str:
@@ -28,13 +28,14 @@ def repaired_name(name: str) -> str:
     return _shorten(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name))
 
 
-def unique_name(name: str, taken: Container[str]) -> str:
-    """The name, with a number if it is taken."""
-    number, unique = 1, name
+def unique_name(name: str, taken: Container[str], numbers: MutableMapping[str, int]) -> str:
+    """The name, with a number if it is taken. ``numbers`` has the last number of each name."""
+    number, unique = numbers.get(name, 1), name
     while unique in taken:
         number += 1
         ending = f"-{number}"
         unique = name[: MAX_CELL_NAME_LENGTH - len(ending)].rstrip("-") + ending
+    numbers[name] = number
     return unique
 
 

@@ -6,6 +6,7 @@ They never block: another file may be the cause.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from app.lessons.document import Document
 from app.lessons.errors import LessonFileError
 from app.lessons.inline_svg import InvalidSvg, inline_svg_file
 
+_MOST_BROKEN = 100
+"""How many broken links of one file are reported: looking for similar names takes long."""
 _MOST_NAMES = 8
 """How many names an error lists. If there are more, it names those that look like the wrong one."""
 
@@ -28,10 +31,17 @@ def reference_errors(
     root: Path, documents: Mapping[Path, Document], listed: Mapping[str, Sequence[str]]
 ) -> Iterator[LessonFileError]:
     """Yield the errors between the documents. ``listed`` has the lessons of each course."""
+    lookup = _Lookup(root, documents, listed)
     for path, document in documents.items():
+        broken = 0
         for reference in document.survey.references:
-            problem = _reference_error(root, path, document.language, reference, documents, listed)
+            problem = lookup.error(path, document.language, reference)
+            if problem and broken == _MOST_BROKEN:
+                text = f"more than {_MOST_BROKEN} links of this file are broken; correct those above first"
+                yield LessonFileError(path, reference.line, text, blocks=False)
+                break
             if problem:
+                broken += 1
                 yield LessonFileError(path, reference.line, problem, blocks=False)
         if document.language == DEFAULT_LANGUAGE and (circle := _circle(root, path, documents)):
             yield LessonFileError(path, document.header.requires_line, circle, blocks=False)
@@ -58,32 +68,45 @@ def _circle(root: Path, path: Path, documents: Mapping[Path, Document]) -> str |
     return None
 
 
-def _reference_error(
-    root: Path,
-    path: Path,
-    language: str,
-    reference: LessonReference,
-    documents: Mapping[Path, Document],
-    listed: Mapping[str, Sequence[str]],
-) -> str | None:
-    target, course = reference.target, path.parent.parent.name
-    if target.kind == "outside":
-        return None
-    if target.kind == "asset":
-        return _picture_error(path.parent / target.name, target.name)
-    there = target.course or course
-    slug = target.name or path.parent.name
-    if slug not in listed.get(there, ()):
-        known = suggestion(slug, listed[there]) if there in listed else suggestion(there, listed)
-        return f"there is no lesson '{there}/{slug}'; {known}"
-    other = documents.get(lesson_path(root, there, slug, language)) or documents.get(
-        lesson_path(root, there, slug, DEFAULT_LANGUAGE)
-    )
-    if target.fragment and other is not None:
-        ids = other.survey.ids | {f"cell-{cell.name}" for cell in other.cells}
-        if target.fragment not in ids:
-            return f"'{slug}' has no heading #{target.fragment[:60]}; {suggestion(target.fragment, sorted(ids))}"
-    return None
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """Finds what links lead to."""
+
+    root: Path
+    documents: Mapping[Path, Document]
+    listed: Mapping[str, Sequence[str]]
+    ids: dict[Path, frozenset[str]] = field(default_factory=dict)
+    """Of the documents that a link with a fragment leads to."""
+
+    def error(self, path: Path, language: str, reference: LessonReference) -> str | None:
+        """What is wrong with a reference in the file ``path``; None if nothing is."""
+        target = reference.target
+        if target.kind == "outside":
+            return None
+        if target.kind == "asset":
+            return _picture_error(path.parent / target.name, target.name)
+        there = target.course or path.parent.parent.name
+        slug = target.name or path.parent.name
+        if slug not in self.listed.get(there, ()):
+            known = suggestion(slug, self.listed[there]) if there in self.listed else suggestion(there, self.listed)
+            return f"there is no lesson '{there}/{slug}'; {known}"
+        if not target.fragment:
+            return None
+        translated = lesson_path(self.root, there, slug, language)
+        english = lesson_path(self.root, there, slug, DEFAULT_LANGUAGE)
+        other = translated if translated in self.documents else english
+        if other not in self.documents:
+            return None
+        ids = self._ids(other)
+        if target.fragment in ids:
+            return None
+        return f"'{slug}' has no heading #{target.fragment[:60]}; {suggestion(target.fragment, sorted(ids))}"
+
+    def _ids(self, path: Path) -> frozenset[str]:
+        if path not in self.ids:
+            document = self.documents[path]
+            self.ids[path] = frozenset((*document.survey.ids, *(f"cell-{cell.name}" for cell in document.cells)))
+        return self.ids[path]
 
 
 def suggestion(wrong: str, known: Collection[str]) -> str:

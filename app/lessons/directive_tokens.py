@@ -35,6 +35,7 @@ from app.lessons.bibliography import parse_bibliography
 from app.lessons.directive_specs import UNKNOWN_SPEC, DirectiveKind
 from app.lessons.directives import Directive, LessonError, lesson_warning, parse_directive
 from app.lessons.included_files import UnreadableInclude, bibliography_files, read_included_file
+from app.lessons.limited_table import MAX_LESSON_CELLS
 from app.lessons.line_ranges import InvalidLines, select_lines
 from app.lessons.listed_tables import csv_rows, list_table_tokens, table_tokens
 
@@ -43,6 +44,8 @@ _TERM_LINE = re.compile(r"(?m)^(?=\S)(?!:)(?P<term>.+)\n(?P<meaning>(?:[ \t]+\S.
 _MAX_DEPTH = 8
 """How deep directives may be nested."""
 _MAX_INCLUDES = 50
+_MAX_INCLUDED_BYTES = 1_000_000
+"""Of all files that a lesson includes together, each as often as it is included."""
 PYTHON_LANGUAGES = ("", "python", "python3", "ipython3", "ipython", "ipython2", "py")
 """The languages of a cell that can run."""
 
@@ -85,7 +88,7 @@ class DirectiveExpander:
             if directive is None:
                 if token.type == "fence":
                     yield token
-                else:
+                elif depth < _MAX_DEPTH:
                     yield from self._body(token.content, token.map[0] + 2, depth)
                 continue
             self._faults += directive.faults
@@ -296,11 +299,6 @@ class DirectiveExpander:
         yield self._listing(directive, fence, language, shown.rstrip("\n"))
 
     def _include(self, directive: Directive, fence: Token, depth: int) -> Iterator[Token]:
-        self._env["includes"] = self._env.get("includes", 0) + 1
-        if self._env["includes"] > _MAX_INCLUDES:
-            text = f"a lesson can include at most {_MAX_INCLUDES} files; write the text in place"
-            self._faults.append(lesson_warning(directive.line, text))
-            return
         content = self._read(directive, directive.argument)
         if content is None:
             yield _token("dropped", fence, directive)
@@ -317,11 +315,20 @@ class DirectiveExpander:
             self._faults.append(lesson_warning(directive.line, text))
 
     def _read(self, directive: Directive, name: str) -> str | None:
+        """The text of a file of the lesson; None if it cannot be shown, or if the lesson includes too much already."""
+        number, size = self._env.get("included", (0, 0))
+        if number >= _MAX_INCLUDES or size >= _MAX_INCLUDED_BYTES:
+            limits = f"{_MAX_INCLUDES} files and {_MAX_INCLUDED_BYTES:,} bytes"
+            text = f"the file '{name[:80]}' is not shown, because a lesson can include {limits}; split the lesson"
+            self._faults.append(lesson_warning(directive.line, text))
+            return None
         try:
-            return read_included_file(self._folder, name)
+            text = read_included_file(self._folder, name)
         except UnreadableInclude as e:
             self._faults.append(lesson_warning(directive.line, f"the file '{name[:80]}' {e}"))
             return None
+        self._env["included"] = number + 1, size + len(text)
+        return text
 
     def _listing(self, directive: Directive, fence: Token, language: str, code: str) -> Token:
         listing = _token("listing", fence, directive, content=code)
@@ -334,12 +341,19 @@ class DirectiveExpander:
             yield from _caption(directive)
         if directive.spec.kind == "table":
             yield from self._body(directive.body, directive.body_line, depth)
-        elif directive.spec.kind == "list-table":
-            yield from list_table_tokens(list(self._body(directive.body, directive.body_line, depth)), directive)
-        else:
-            text = self._read(directive, directive.option("file")) if directive.option("file") else directive.body
-            yield from table_tokens(csv_rows(text or "", directive), directive)
+        elif self._env.get("table_cells", 0) <= MAX_LESSON_CELLS:
+            table = list(self._listed_table(directive, depth))
+            cells = sum(token.type in ("th_open", "td_open") for token in table)
+            self._env["table_cells"] = self._env.get("table_cells", 0) + cells
+            yield from table
         yield _token("captioned_close", fence, directive, nesting=-1)
+
+    def _listed_table(self, directive: Directive, depth: int) -> Iterator[Token]:
+        if directive.spec.kind == "list-table":
+            items = list(self._body(directive.body, directive.body_line, depth))
+            return list_table_tokens(items, directive, self._faults)
+        text = self._read(directive, directive.option("file")) if directive.option("file") else directive.body
+        return table_tokens(csv_rows(text or "", directive), directive, self._faults)
 
     def _bibliography(self, directive: Directive, fence: Token, depth: int) -> Iterator[Token]:
         names = directive.argument.split() or bibliography_files(self._folder)

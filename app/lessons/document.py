@@ -232,8 +232,9 @@ def _parse_cells(
     taken = taken | {cell.name for cell in cells if cell.name}
     nameless = [number for number, cell in enumerate(cells) if not cell.name]
     theirs = iter([cell.name for cell in english.cells if cell.unnamed and cell.name not in taken] if english else [])
+    numbers: dict[str, int] = {}
     for number in nameless:
-        name = next(theirs, None) or derived_name(cells[number].code, taken)
+        name = next(theirs, None) or derived_name(cells[number].code, taken, numbers)
         cells[number] = replace(cells[number], name=name, unnamed=True)
         taken.add(name)
     if nameless and english is None:

@@ -75,6 +75,7 @@ class Labels:
 def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
     """All labels but those of headings, which get theirs with their IDs. Tokens with a label get ``meta["id"]``."""
     found = _Collector()
+    term_ids: set[str] = set()
     glossaries = 0
     for i, token in enumerate(tokens):
         directive: Directive | None = token.meta.get("directive") if token.meta else None
@@ -87,8 +88,9 @@ def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
         elif token.type == "dt_open" and glossaries:
             term = plain_text(tokens[i + 1])
             name = f"term-{text_id(term)}"
-            if term and term.casefold() not in found.labels.terms and name not in found.labels.terms.values():
+            if term and term.casefold() not in found.labels.terms and name not in term_ids:
                 found.labels.terms[term.casefold()] = name
+                term_ids.add(name)
                 token.attrSet("id", name)
         elif token.type == "bibliography":
             for work in token.meta["works"]:
@@ -120,6 +122,8 @@ class _Collector:
     labels: Labels = field(default_factory=Labels)
     faults: list[LessonError] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    labeled: int = 0
+    """The index of the token below the last targets: all of those that follow each other label it."""
 
     def named(self, name: str, token: Token, kind: LabelKind, title: str, of: str = "") -> None:
         line = token.map[0] + 1 if token.map else 1
@@ -172,9 +176,10 @@ class _Collector:
 
     def target(self, token: Token, tokens: Sequence[Token], i: int) -> None:
         name, line = token.content.strip(), token.map[0] + 1 if token.map else 1
-        after = i + 1
+        after = max(i + 1, self.labeled)
         while after < len(tokens) and tokens[after].type in ("myst_target", "myst_line_comment"):
             after += 1
+        self.labeled = after
         if after >= len(tokens) or tokens[after].nesting < 0:
             text = f"the target '{name[:40]}' labels nothing; put it on the line above a heading"
             self.faults.append(lesson_warning(line, text))

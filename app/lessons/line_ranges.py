@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+MAX_RANGES = 100
 _RANGE = re.compile(r"(?P<first>\d*)(?P<to>-)?(?P<last>\d*)")
 
 
@@ -20,7 +21,8 @@ def select_lines(text: str, options: Mapping[str, str]) -> str:
     """
     lines = text.removesuffix("\n").split("\n")
     if "lines" in options:
-        lines = [line for number, line in enumerate(lines, 1) if _wanted(options["lines"])(number)]
+        wanted = _wanted(options["lines"])
+        lines = [line for number, line in enumerate(lines, 1) if wanted(number)]
     for key, skipped in (("start-after", 1), ("start-at", 0)):
         if options.get(key):
             lines = lines[_find(lines, key, options[key]) + skipped :]
@@ -39,7 +41,10 @@ def _find(lines: list[str], key: str, text: str) -> int:
 
 def _wanted(written: str) -> Callable[[int], bool]:
     ranges = []
-    for part in written.split(","):
+    parts = written.split(",")
+    if len(parts) > MAX_RANGES:
+        raise InvalidLines(f"'lines' has {len(parts):,} parts, and the limit is {MAX_RANGES}")
+    for part in parts:
         match = _RANGE.fullmatch(part.strip())
         if match is None or not (match["first"] or match["last"]) or len(part) > 20:
             raise InvalidLines(f"'lines' cannot be {written[:40]!r}; write 1-4,7")

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from markdown_it.token import Token
 
-from app.lessons.directives import Directive
+from app.lessons.directives import Directive, LessonError, lesson_warning
 
 MAX_TABLE_CELLS = 5_000
+"""Per table. Rows below are not shown, which a warning says."""
 
 
-def list_table_tokens(tokens: Sequence[Token], directive: Directive) -> Iterator[Token]:
+def list_table_tokens(tokens: Sequence[Token], directive: Directive, faults: list[LessonError]) -> Iterator[Token]:
     """The table of a list of lists. Tokens that are no such list are kept as they are."""
     rows: list[list[list[Token]]] = []
     depth, start = 0, 0
@@ -30,7 +31,7 @@ def list_table_tokens(tokens: Sequence[Token], directive: Directive) -> Iterator
     if not any(rows):
         yield from tokens
         return
-    yield from table_tokens(rows, directive)
+    yield from table_tokens(rows, directive, faults)
 
 
 def csv_rows(text: str, directive: Directive) -> list[list[list[Token]]]:
@@ -38,23 +39,35 @@ def csv_rows(text: str, directive: Directive) -> list[list[list[Token]]]:
     delimiter = {"tab": "\t", "space": " "}.get(directive.option("delim"), directive.option("delim")) or ","
     delimiter = delimiter if len(delimiter) == 1 else ","
     header = [directive.option("header")] if directive.option("header") else []
-    rows = []
+    lines = [*header, *text.split("\n")]
     try:
-        for values in csv.reader([*header, *text.split("\n")], delimiter=delimiter, skipinitialspace=True):
-            if values:
-                rows.append([[_inline(value, directive)] for value in values])
+        values = [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
     except csv.Error:
-        rows = [[[_inline(line, directive)]] for line in text.split("\n") if line.strip()]
+        values = [[line] for line in lines if line.strip()]
+    return [[[_inline(value, directive)] for value in row] for row in _limited(values)]
+
+
+def _limited(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Rows that have more cells than a table may, and no others below them."""
+    count = 0
+    for number, row in enumerate(rows):
+        if (count := count + len(row)) > MAX_TABLE_CELLS:
+            return [*rows[:number], row[: MAX_TABLE_CELLS + 1]]
     return rows
 
 
-def table_tokens(rows: Sequence[Sequence[Sequence[Token]]], directive: Directive) -> Iterator[Token]:
+def table_tokens(
+    rows: Sequence[Sequence[Sequence[Token]]], directive: Directive, faults: list[LessonError]
+) -> Iterator[Token]:
     """The tokens of a table with these cells. Short rows are filled up."""
     heads = _header_rows(directive)
     width = max((len(row) for row in rows), default=0)
     if not width:
         return
-    rows = rows[: max(MAX_TABLE_CELLS // width, 1)]
+    if len(rows) * width > MAX_TABLE_CELLS:
+        text = f"the table has more than {MAX_TABLE_CELLS:,} cells, so its last rows are not shown; split it"
+        faults.append(lesson_warning(directive.line, text))
+        rows = rows[: max(MAX_TABLE_CELLS // width, 1)]
     at = [directive.line - 1, directive.end_line]
     yield Token("table_open", "table", 1, map=at, block=True)
     for part, tag, inside in (("thead", "th", rows[:heads]), ("tbody", "td", rows[heads:])):

@@ -289,11 +289,11 @@ def _can_hold_link(inline: Token) -> bool:
 
 def _header_cells(tokens: Sequence[Token], idx: int) -> list[str]:
     row: list[str] = []
-    for before, token in zip(tokens[idx:], tokens[idx + 1 :], strict=False):
-        if token.type == "tr_close":
+    for i in range(idx, len(tokens)):
+        if tokens[i].type == "tr_close":
             break
-        if before.type == "th_open":
-            row.append("".join(child.content for child in token.children or ()))
+        if tokens[i].type == "th_open":
+            row.append("".join(child.content for child in tokens[i + 1].children or ()))
     return [text for text in row if text]
 
 

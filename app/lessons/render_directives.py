@@ -300,7 +300,7 @@ def _selected_tab(tokens: Sequence[Token], idx: int) -> int:
 
 def _tabs(tokens: Sequence[Token], idx: int) -> Iterator[Token]:
     depth = 0
-    for token in tokens[idx:]:
+    for token in (tokens[i] for i in range(idx, len(tokens))):
         if token.type == "box_open" and token.meta["directive"].spec.kind == "tab" and depth == 1:
             yield token
         if token.type in ("box_open", "box_close"):

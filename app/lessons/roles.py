@@ -75,8 +75,8 @@ _ALIASES = {
     "math:numref": "eq",
 }
 _PYTHON_NAMES = re.compile(r"(?:py:)?(?:func|class|meth|mod|attr|data|obj|exc|const)")
-_WITH_WORDS = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>\s*", re.DOTALL)
-_ABBREVIATION = re.compile(r"(?P<short>.+?)\s*\((?P<long>.+)\)\s*", re.DOTALL)
+_WITH_WORDS = frozenset({"ref", "numref", "doc", "download", "term", "eq", "index"})
+"""Roles whose content may be ``words <target>``."""
 LABEL_WORDS = {
     "figure": N_("Figure {number}"),
     "table": N_("Table {number}"),
@@ -100,9 +100,9 @@ def read_role(name: str, content: str) -> TextRole:
     """Read a role; the name of an unknown one is kept."""
     standard = _ALIASES.get(name, "code" if _PYTHON_NAMES.fullmatch(name) else name)
     content = content.strip()
-    match = _WITH_WORDS.fullmatch(content)
-    if match is not None and standard in ("ref", "numref", "doc", "download", "term", "eq", "index"):
-        return TextRole(standard, match["words"], match["target"].strip())
+    words, opened, target = content.removesuffix(">").rpartition("<")
+    if standard in _WITH_WORDS and opened and target and content.endswith(">") and ">" not in target:
+        return TextRole(standard, words.rstrip(), target.strip())
     return TextRole(standard, "", content)
 
 
@@ -170,8 +170,7 @@ def render_role(name: str, content: str, labels: Labels, slug: str) -> str:
         return f"<{element}>{escapeHtml(content)}</{element}>"
     match role.name:
         case "abbr":
-            parts = _ABBREVIATION.fullmatch(role.target)
-            return _abbreviation(parts) if parts else words
+            return _abbreviation(role.target) or words
         case "ref" | "numref" | "eq":
             return _reference(role, labels)
         case "term":
@@ -190,8 +189,13 @@ def render_role(name: str, content: str, labels: Labels, slug: str) -> str:
     return escapeHtml(content)
 
 
-def _abbreviation(parts: re.Match[str]) -> str:
-    return f'<abbr title="{escapeHtml(parts["long"])}">{escapeHtml(parts["short"])}</abbr>'
+def _abbreviation(content: str) -> str:
+    """``short (long)`` as HTML; empty if the content is something else."""
+    at = content.find("(", 1)
+    short, long = content[:at].rstrip(), content[at + 1 : -1]
+    if at < 0 or not long or not content.endswith(")"):
+        return ""
+    return f'<abbr title="{escapeHtml(long)}">{escapeHtml(short)}</abbr>'
 
 
 def _reference(role: TextRole, labels: Labels) -> str:
