@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from app.imports.report import CannotImport
 
@@ -27,6 +28,10 @@ MAX_FETCH_BYTES = 1_000_000_000
 MAX_TREE_BYTES = 1_000_000_000
 MAX_TREE_FILES = 20_000
 MAX_BLOB_BYTES = 64_000_000
+MAX_LISTING_BYTES = 20_000_000
+"""Of the names of all files: a few objects can name a tree of billions."""
+_MAX_BATCH_BYTES = MAX_BLOB_BYTES + 10_000_000
+_MAX_SAID_BYTES = 4_000
 TIMEOUT_S = 300
 _SCP_ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^\s:][^\s]*")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
@@ -111,6 +116,7 @@ def read_repository(address: Address, into: Path) -> Checkout:
             address.url,
             f"{address.revision or 'HEAD'}:refs/heads/fetched",
             about=str(address),
+            most=MAX_FETCH_BYTES,
         )
         commit = git.run("rev-parse", "--verify", "refs/heads/fetched^{commit}").decode().strip()
         checkout = Checkout(commit)
@@ -132,36 +138,48 @@ class _Git:
         self.folder = folder
         self._deadline = deadline
 
-    def run(self, *arguments: str, inside: bool = True, stdin: bytes = b"", about: str = "") -> bytes:
-        """The output of a git command.
+    def run(
+        self, *arguments: str, inside: bool = True, stdin: bytes = b"", about: str = "", most: int = _MAX_BATCH_BYTES
+    ) -> bytes:
+        """The output of a git command, which may write ``most`` bytes: to its output or to any other file.
 
         Raises:
-            CannotImport: it failed, or took too long.
+            CannotImport: it failed, wrote too much, or took too long.
         """
         place = ["--git-dir", str(self.folder)] if inside else []
         command = ["git", *_options(), *place, *arguments]
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=_environment(os.environ),
-                start_new_session=True,
-                preexec_fn=_limit_files,
-            )
-        except FileNotFoundError as e:
-            raise CannotImport("git is not installed; install it, or import a folder") from e
-        try:
-            output, errors = process.communicate(stdin, timeout=max(0.0, self._deadline - time.monotonic()))
-        except subprocess.TimeoutExpired as e:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise CannotImport(f"git took more than {TIMEOUT_S} s; try again, or import a folder") from e
-        if process.returncode:
-            said = next(iter(reversed(errors.decode("utf-8", "replace").strip().splitlines())), "")
-            raise CannotImport(f"git cannot read {about or self.folder}: {said[:300] or 'it was ended'}")
-        return output
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=errors,
+                    env=_environment(os.environ),
+                    start_new_session=True,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+                )
+            except FileNotFoundError as e:
+                raise CannotImport("git is not installed; install it, or import a folder") from e
+            try:
+                process.communicate(stdin, timeout=max(0.0, self._deadline - time.monotonic()))
+            except subprocess.TimeoutExpired as e:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise CannotImport(f"git took more than {TIMEOUT_S} s; try again, or import a folder") from e
+            if output.seek(0, os.SEEK_END) >= most:
+                raise CannotImport("the repository is too large; import a folder of it")
+            if process.returncode:
+                raise CannotImport(f"git cannot read {about or self.folder}: {_last_line(errors) or 'it was ended'}")
+            output.seek(0)
+            return output.read()
+
+
+def _last_line(file: IO[bytes]) -> str:
+    """The last line of what git said, which a server can make long."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_SAID_BYTES))
+    lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""
 
 
 def _options() -> list[str]:
@@ -195,10 +213,6 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _limit_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FETCH_BYTES, MAX_FETCH_BYTES))
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +220,8 @@ def _list_tree(git: _Git, commit: str, checkout: Checkout) -> dict[PurePosixPath
     blobs: dict[PurePosixPath, _Blob] = {}
     links: dict[PurePosixPath, _Blob] = {}
     total = 0
-    for entry in git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit).split(b"\0"):
+    listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit, most=MAX_LISTING_BYTES)
+    for entry in listing.split(b"\0"):
         if not entry:
             continue
         about, _, raw = entry.partition(b"\t")

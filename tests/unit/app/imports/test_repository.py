@@ -150,3 +150,25 @@ def test_a_path_is_not_an_address(text: str) -> None:
 def test_an_address_that_is_not_allowed_is_refused(text: str) -> None:
     with pytest.raises(CannotImport):
         parse_address(text)
+
+
+def test_a_few_objects_that_name_billions_of_files_are_refused(
+    remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = _git(remote, "hash-object", "-w", "first.md")
+    kind = "100644 blob"
+    for _ in range(8):
+        entries = "".join(f"{kind} {name}\tfile-{number}\n" for number in range(10))
+        name = _write_tree(remote, entries)
+        kind = "040000 tree"
+    commit = _git(remote, "commit-tree", "-m", "Bomb", name)
+    _git(remote, "update-ref", "refs/heads/main", commit)
+    monkeypatch.setattr(repository, "MAX_LISTING_BYTES", 1_000_000)
+
+    with pytest.raises(CannotImport, match="too large"):
+        read_repository(Address(f"file://{remote}"), tmp_path / "copy")
+
+
+def _write_tree(folder: Path, entries: str) -> str:
+    command = ["git", "-C", str(folder), "mktree"]
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=entries).stdout.strip()
