@@ -58,6 +58,8 @@ def import_lessons(
     except CannotImport as e:
         _print(report)
         fail(plain_text(f"{source}: {e}"))
+    except OSError as e:
+        fail(plain_text(f"{e.filename or source} cannot be read or written: {e.strerror}."))
     _print(report)
     counts = f"{_count(course.lessons, 'lesson')} with {_count(course.cells, 'cell')}"
     typer.echo(plain_text(f"Imported {counts} into {course.folder}, with {_count(len(report.changes), 'change')}."))

@@ -1,6 +1,7 @@
 """The files of an import, and the assets of the lessons made from them.
 
-Only regular files below the root are read: a path or a symbolic link that leads out of it does not exist for an import.
+Only regular files below the root are read: a path or a symbolic link that leads out of it does not exist for an import,
+and neither does a hidden file, such as ``.git/config``, which may hold a password.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ class SourceTree:
         return self.file(PurePosixPath(relative))
 
     def file(self, relative: PurePosixPath) -> Path | None:
-        """The regular file at this path; None if there is none, or if it is outside the root."""
+        """The regular file at this path; None if there is none, or if it is hidden or outside the root."""
         try:
-            file = (self.root / relative).resolve()
-            return file if file.is_relative_to(self.root.resolve()) and file.is_file() else None
+            root = self.root.resolve()
+            file = (root / relative).resolve()
+            if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
+                return None
+            return file if file.is_file() else None
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that no file can have
             return None
 

@@ -353,6 +353,17 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(source: Path, course
     assert [failure.place for failure in report.failures] == ["secret.md"]
 
 
+def test_hidden_files_are_not_published(source: Path, courses: Path) -> None:
+    (source / ".git").mkdir()
+    (source / ".git" / "config").write_text("url = https://secret@example.org/name\n")
+    (source / "shown.txt").symlink_to(".git/config")
+    (source / "good.md").write_text("# Good\n\nWords with a [link](.git/config) and [more](shown.txt).\n")
+    _, report = _import(source, courses)
+
+    assert "secret" not in "".join(path.read_text() for path in courses.rglob("*") if path.is_file())
+    assert sum(change.text.startswith("link removed, its text kept") for change in report.changes) == 2
+
+
 def test_control_characters_and_half_characters_are_removed(source: Path, courses: Path) -> None:
     file = _notebook(source, text_cell("# One\0\n\nWords \ud800 here\x1b[31m."), code_cell("x = '\0'"))
     lesson, report = _lesson(source, courses, file)
