@@ -23,7 +23,7 @@ MAX_MACHINE_OPTIONS = 8
 
 _JUPYTER_KEYS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
 """Keys that Jupyter's tools write; ``jupyter_metadata_errors`` checks them."""
-_MYST_KEYS = frozenset(
+MYST_KEYS = frozenset(
     {
         "abbreviations",
         "authors",
@@ -52,7 +52,7 @@ _MYST_KEYS = frozenset(
     }
 )
 """Keys of MyST and Jupyter Book without an effect here, but for ``description``."""
-_OTHER_KEYS = _JUPYTER_KEYS | _MYST_KEYS
+_OTHER_KEYS = _JUPYTER_KEYS | MYST_KEYS
 _TRANSLATED_KEYS = ("title", "summary")
 _UNQUOTED_COLON = re.compile(r"([a-z_]+):\s+([^'\"\[{>|].*:(?:\s.*|))")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.i18n import LANGUAGE_CODES
-from app.lessons.front_matter import MAX_MACHINE_OPTIONS, MAX_SLUG_LENGTH, SLUG_PATTERN
+from app.lessons.front_matter import MAX_MACHINE_OPTIONS, MAX_SLUG_LENGTH, MYST_KEYS, SLUG_PATTERN
 from app.lessons.model import LessonStatus
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,13 +20,13 @@ def front_matter_schema() -> dict[str, Any]:
     """The schema of the front matter of an English lesson. A translation has only ``title`` and ``summary``."""
     options = {"minItems": 1, "maxItems": MAX_MACHINE_OPTIONS, "uniqueItems": True}
     keys: dict[str, dict[str, Any]] = {
-        "title": _TEXT | {"description": "The title of the lesson."},
-        "summary": _TEXT | {"description": "One or two sentences for the course map."},
+        "title": _TEXT | {"description": "The title of the lesson. Default: its first heading."},
+        "summary": _TEXT | {"description": "One or two sentences for the course map. Default: the first paragraph."},
         "minutes": {
             "type": "integer",
             "minimum": 1,
             "maximum": 600,
-            "description": "How long the lesson takes.",
+            "description": "How long the lesson takes. Default: an estimate.",
         },
         "tags": _SLUGS | {"description": "Topics in lowercase letters, digits, and hyphens."},
         "status": {
@@ -58,12 +58,13 @@ def front_matter_schema() -> dict[str, Any]:
         "was": _SLUGS | {"description": "Former names of the lesson's folder: learners' work and old links follow."},
     }
     jupyter = {key: {"type": "object"} for key in ("jupyter", "jupytext", "kernelspec", "language_info")}
+    myst: dict[str, dict[str, Any]] = {key: {"description": "Has no effect here."} for key in sorted(MYST_KEYS)}
+    myst["description"] = _TEXT | {"description": "The summary, if there is no key of that name."}
     return {
         "$schema": _DRAFT,
         "title": "The front matter of a lesson",
         "type": "object",
-        "properties": keys | jupyter,
-        "required": ["title", "summary", "minutes"],
+        "properties": keys | jupyter | myst,
         "additionalProperties": False,
     }
 

@@ -52,3 +52,13 @@ def test_what_the_parser_refuses_is_marked_in_the_editor(wrong: dict[str, object
 
     assert validator.is_valid(GOOD)
     assert not validator.is_valid(GOOD | wrong)
+
+
+@pytest.mark.parametrize(
+    "front_matter", [{}, {"title": "T"}, GOOD | {"authors": ["Ada"], "date": "2026-11-26", "description": "Words"}]
+)
+def test_what_the_parser_takes_without_an_error_is_not_marked(front_matter: dict[str, object]) -> None:
+    _, faults = parse_front_matter(yaml.safe_dump(front_matter), None)
+
+    assert faults == []
+    assert Draft202012Validator(front_matter_schema()).is_valid(front_matter)
