@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from app.bus import Bus
 from app.errors import TooManyRequests
 from app.lessons.catalog import Catalog, CatalogView
 from app.lessons.errors import LessonFileError
+from app.lessons.snapshot import Snapshot
 from app.web.dependencies import AppKey
 from app.web.sse import ConnectionLimiter, ServerSentEvent
 
@@ -33,6 +35,7 @@ class LessonChanges:
         self._catalog = catalog
         self._bus = bus
         self._streams = ConnectionLimiter(MAX_STREAMS)
+        self._known: tuple[Snapshot, Mapping[str, str]] | None = None
 
     def note_reload(self, loop: asyncio.AbstractEventLoop) -> None:
         """The catalog was reloaded, in any thread."""
@@ -54,7 +57,7 @@ class LessonChanges:
         with self._streams.taken(account_id) as admitted, self._bus.subscribe(_TOPIC) as reloads:
             sent: Mapping[str, str] | None = None
             while admitted and not self._bus.closed and time.monotonic() < ends_at:
-                present = _fingerprints(self._catalog.with_drafts)
+                present = self._fingerprints()
                 if present != sent:
                     before = present if sent is None else sent
                     changed = sorted(key for key, _ in set(before.items()) ^ set(present.items()))
@@ -64,21 +67,31 @@ class LessonChanges:
                 sent = present
                 await reloads.wait(_POLL_INTERVAL_S)
 
+    def _fingerprints(self) -> Mapping[str, str]:
+        """The fingerprints of the present files, which all streams share."""
+        catalog = self._catalog.with_drafts
+        if self._known is None or self._known[0] is not catalog.snapshot:
+            self._known = catalog.snapshot, _fingerprints(catalog)
+        return self._known[1]
+
 
 def _fingerprints(catalog: CatalogView) -> Mapping[str, str]:
     """What an instructor sees of each course and of each lesson (``course/slug``), the errors in the files included."""
-    snapshot = catalog.snapshot
-    found = {
-        course.slug: _digest(course, _course_mistakes(catalog, course.slug)) for course in snapshot.courses.values()
-    }
+    snapshot, mistakes = catalog.snapshot, _mistakes_by_place(catalog)
+    found = {course.slug: _digest(course, mistakes[course.slug, ""]) for course in snapshot.courses.values()}
     for (course, slug), lessons in snapshot.lessons.items():
         shown = [(language, lesson.digest, lesson.status) for language, lesson in sorted(lessons.items())]
-        found[f"{course}/{slug}"] = _digest(shown, catalog.mistakes(course, slug))
+        found[f"{course}/{slug}"] = _digest(shown, mistakes[course, slug], mistakes[course, ""])
     return found
 
 
-def _course_mistakes(catalog: CatalogView, course: str) -> list[LessonFileError]:
-    return [one for one in catalog.mistakes(course) if one.path.name == "course.toml"]
+def _mistakes_by_place(catalog: CatalogView) -> Mapping[tuple[str, str], list[LessonFileError]]:
+    """The errors by course and lesson; those in a course's own file have no lesson."""
+    found: defaultdict[tuple[str, str], list[LessonFileError]] = defaultdict(list)
+    for mistake in catalog.snapshot.mistakes:
+        course, slug, *_ = (*mistake.path.relative_to(catalog.root_of(mistake.path)).parts[:-1], "", "")
+        found[course, slug].append(mistake)
+    return found
 
 
 def _digest(*parts: object) -> str:
