@@ -23,7 +23,7 @@ from app.exports.setup_cell import NEEDS_COMMENT
 from app.exports.slides import SLIDES_BLOCK, SLIDES_STYLE, as_slides
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.python_source import without_magics
-from app.lessons.untrusted_markdown import render_untrusted_markdown
+from app.lessons.untrusted_markdown import MATH_ATTRIBUTES, MATH_TAGS, render_untrusted_markdown
 
 _PAGE_TEMPLATE = """\
 {%- extends 'index.html.j2' -%}
@@ -38,6 +38,19 @@ _PAGE_TEMPLATE = """\
 _HTML_OUTPUT_TYPES = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
 """Every display has one of these. The other types need scripts, or are the learner's Markdown and LaTeX."""
 _CLEANER = nh3.Cleaner(tags=nh3.ALLOWED_TAGS - {"img"}, clean_content_tags={"script", "style"})
+_TEXT_CLEANER = nh3.Cleaner(
+    tags=set(nh3.ALLOWED_TAGS) | MATH_TAGS | {"input"},
+    clean_content_tags={"script", "style"},
+    attributes={tag: set(names) for tag, names in nh3.ALLOWED_ATTRIBUTES.items()}
+    | dict.fromkeys(MATH_TAGS, MATH_ATTRIBUTES)
+    | {"*": {"class", "id", "lang", "title"}, "details": {"open"}},
+    tag_attribute_values={"input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}}},
+    url_schemes={"http", "https", "mailto", "data"},
+    attribute_filter=lambda tag, name, value: value if tag == "img" or not value.lower().startswith("data:") else None,
+    link_rel="noreferrer",
+)
+"""For the text of a lesson. An author may write HTML, but nothing that loads another page or sends a form: a browser
+that prints a page has the rights of the server."""
 _MAX_HTML_BYTES = 250_000
 """Per display. Sanitizing blocks all other threads; a larger display is shown as text."""
 _MAX_HIGHLIGHT_COST = 4_000_000_000
@@ -98,7 +111,7 @@ class _MathMLPageExporter(HTMLExporter):  # type: ignore[misc]
         if cell.get("metadata", {}).get("lockstep", {}).get("scratch"):  # a learner's text, which is not trusted
             return str(render_untrusted_markdown(source))
         renderer = _MathMLRenderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
-        return str(MarkdownWithMath(renderer=renderer).render(source))
+        return str(_TEXT_CLEANER.clean(str(MarkdownWithMath(renderer=renderer).render(source))))
 
 
 class _MathMLRenderer(IPythonRenderer):  # type: ignore[misc]

