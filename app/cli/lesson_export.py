@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
-from app.exports.files import ExportFormat, course_archive, file_name, lesson_file, solution_runs
+from app.exports.files import CourseArchive, ExportFormat, file_name, lesson_file, solution_runs
 from app.exports.pdf import PdfUnavailable, find_browser
 from app.i18n import LANGUAGE_CODES
 from app.lessons.catalog import Catalog
@@ -46,7 +47,7 @@ def export_lessons(
         fail(f"{target} exists. Choose another folder with --into, or replace it with --force.")
     make = partial(_file, form, settings, solutions, is_course)
     try:
-        content = course_archive(form, lessons, make) if is_course else make(lessons[0])
+        content = _archive(form, lessons, make) if is_course else make(lessons[0])
         _write(target, content)
     except PdfUnavailable as e:
         fail(f"{e}.")
@@ -68,6 +69,13 @@ def _select(catalog: Catalog, name: str, language: str) -> tuple[list[Lesson], b
         known = ", ".join(dict.fromkeys([*view.snapshot.courses, *(lesson.key for lesson in view.every())]))
         fail(f"There is no lesson and no course '{name}'. There are: {known}.", USAGE_ERROR)
     return [found], False
+
+
+def _archive(form: ExportFormat, lessons: Sequence[Lesson], make: Callable[[Lesson], bytes]) -> bytes:
+    archive = CourseArchive(form)
+    for lesson in lessons:
+        archive.add(lesson, make(lesson))
+    return archive.finish()
 
 
 def _file(form: ExportFormat, settings: Settings, solutions: bool, is_course: bool, lesson: Lesson) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -83,11 +83,20 @@ def lesson_file(
     return print_pdf(CONVERTERS["html"](made), browser, trusted=trusted)
 
 
-def course_archive(form: ExportFormat, lessons: Iterable[Lesson], make_file: Callable[[Lesson], bytes]) -> bytes:
-    """A zip of a course's lessons, in their order, with the paths that links to Colab name."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for lesson in lessons:
-            name = f"{lesson.course}/{file_name(lesson.slug, form)}"
-            archive.writestr(zipfile.ZipInfo(name, _ZIP_DATE), make_file(lesson), zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+class CourseArchive:
+    """A zip of a course's lessons, in the order in which they are added, with the paths that links to Colab name."""
+
+    def __init__(self, form: ExportFormat) -> None:
+        self._form = form
+        self._buffer = io.BytesIO()
+        self._archive = zipfile.ZipFile(self._buffer, "w", zipfile.ZIP_DEFLATED)
+
+    def add(self, lesson: Lesson, content: bytes) -> None:
+        """Add a lesson's file."""
+        name = f"{lesson.course}/{file_name(lesson.slug, self._form)}"
+        self._archive.writestr(zipfile.ZipInfo(name, _ZIP_DATE), content, zipfile.ZIP_DEFLATED)
+
+    def finish(self) -> bytes:
+        """The archive, which is complete."""
+        self._archive.close()
+        return self._buffer.getvalue()

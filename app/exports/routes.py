@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, Literal, ParamSpec
+from typing import Annotated, Literal, ParamSpec, TypeVar
 
 import structlog
 from fastapi import APIRouter, Depends, Query
@@ -20,9 +20,9 @@ from app.errors import NotFound, ServiceUnavailable
 from app.exports.cache import ExportCache
 from app.exports.files import (
     MEDIA_TYPES,
+    CourseArchive,
     ExportFormat,
     ScratchByCell,
-    course_archive,
     file_name,
     lesson_file,
 )
@@ -40,6 +40,7 @@ from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
 from app.web.languages import LANGUAGE_PREFIX
 
 P = ParamSpec("P")
+T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
@@ -47,9 +48,14 @@ router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 _PLAYGROUND = "~playground/mine"
 EXPORT_LOCK = AppKey[asyncio.Lock]("export_lock")
 """Held while a learner's outputs are loaded and converted, so that waiting requests hold none in memory."""
+ARCHIVE_LOCK = AppKey[asyncio.Lock]("archive_lock")
+"""Held while an archive is made, which takes minutes for hundreds of lessons."""
 EXPORT_CACHE = AppKey[ExportCache]("export_cache")
 ExportCacheDep = Annotated[ExportCache, Depends(EXPORT_CACHE.from_request)]
+ArchiveLockDep = Annotated[asyncio.Lock, Depends(ARCHIVE_LOCK.from_request)]
 ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
+_GONE = 499
+"""For the log: the reader has closed the connection."""
 _EXECUTOR = ThreadPoolExecutor(1, "export")
 """A large notebook takes seconds of CPU time; work in other threads must not wait for it."""
 
@@ -107,21 +113,26 @@ async def download_course(
     course: str,
     form: ExportFormat,
     catalog: CatalogDep,
+    archiving: ArchiveLockDep,
     cache: ExportCacheDep,
     settings: SettingsDep,
 ) -> Response:
-    """The lessons of a course as their authors wrote them, each in the reader's language if it is translated."""
+    """The lessons of a course as their authors wrote them, each in the reader's language if it is translated.
+
+    Other downloads are made between two lessons, and nothing more once the reader has gone.
+    """
     if form == "pdf":  # the browser would need minutes
         raise NotFound
     lessons = [entry.lesson for entry in catalog.outline(course, lang).lessons if entry.lesson is not None]
     origin = settings.public_url or str(request.base_url).rstrip("/")
-    pages = {
-        one.key: origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=one.slug) for one in lessons
-    }
-    body = await _in_thread(
-        course_archive, form, lessons, lambda one: _original(cache, form, one, pages[one.key], settings)
-    )
-    return _file_response(body, f"{course}.zip", "application/zip", private=False)
+    archive = CourseArchive(form)
+    async with archiving:
+        for one in lessons:
+            if await request.is_disconnected():
+                return Response(status_code=_GONE)
+            page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=one.slug)
+            await _in_thread(_add_to_archive, archive, cache, form, one, page, settings)
+    return _file_response(archive.finish(), f"{course}.zip", "application/zip", private=False)
 
 
 @router.get("/playground.{form:form}", name="export_playground")
@@ -165,6 +176,12 @@ def _original(cache: ExportCache, form: ExportFormat, lesson: Lesson, page: str,
     return cache.get(key, lambda: _make(form, lesson, page, {}, {}, settings, True))
 
 
+def _add_to_archive(
+    archive: CourseArchive, cache: ExportCache, form: ExportFormat, lesson: Lesson, page: str, settings: Settings
+) -> None:
+    archive.add(lesson, _original(cache, form, lesson, page, settings))
+
+
 def _make(
     form: ExportFormat,
     lesson: Lesson,
@@ -183,7 +200,7 @@ def _make(
         raise PdfFailed from e
 
 
-async def _in_thread(work: Callable[P, bytes], *arguments: P.args, **named: P.kwargs) -> bytes:
+async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_EXECUTOR, partial(work, *arguments, **named))
 
