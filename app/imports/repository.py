@@ -170,16 +170,17 @@ class _Git:
             if output.seek(0, os.SEEK_END) >= most:
                 raise CannotImport("the repository is too large; import a folder of it")
             if process.returncode:
-                raise CannotImport(f"git cannot read {about or self.folder}: {_last_line(errors) or 'it was ended'}")
+                raise CannotImport(f"git cannot read {about or self.folder}: {_reason(errors) or 'it was ended'}")
             output.seek(0)
             return output.read()
 
 
-def _last_line(file: IO[bytes]) -> str:
-    """The last line of what git said, which a server can make long."""
-    file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_SAID_BYTES))
-    lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:300] if lines else ""
+def _reason(file: IO[bytes]) -> str:
+    """Why git failed: the first line of what it said that is no warning. The last ones are general advice."""
+    file.seek(0)
+    lines = file.read(_MAX_SAID_BYTES).decode("utf-8", "replace").splitlines()
+    said = (line.strip() for line in lines if not line.startswith(("warning:", "hint:")))
+    return next(filter(None, said), "")[:300]
 
 
 def _options() -> list[str]:

@@ -108,7 +108,8 @@ def test_a_large_file_is_left_out_by_name(remote: Path, tmp_path: Path, monkeypa
 
 
 def test_a_repository_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CannotImport, match=f"git cannot read file://{tmp_path}/none@v1"):
+    reason = f"git cannot read file://{tmp_path}/none@v1: fatal: .*/none' does not appear to be a git repository"
+    with pytest.raises(CannotImport, match=reason):
         read_repository(Address(f"file://{tmp_path}/none", "v1"), tmp_path / "copy")
 
 
