@@ -48,16 +48,26 @@ router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.learner])
 _PLAYGROUND = "~playground/mine"
 EXPORT_LOCK = AppKey[asyncio.Lock]("export_lock")
 """Held while a learner's outputs are loaded and converted, so that waiting requests hold none in memory."""
+PDF_LOCK = AppKey[asyncio.Lock]("pdf_lock")
+"""The same for PDFs, which take a browser up to two minutes."""
 ARCHIVE_LOCK = AppKey[asyncio.Lock]("archive_lock")
 """Held while an archive is made, which takes minutes for hundreds of lessons."""
 EXPORT_CACHE = AppKey[ExportCache]("export_cache")
 ExportCacheDep = Annotated[ExportCache, Depends(EXPORT_CACHE.from_request)]
 ArchiveLockDep = Annotated[asyncio.Lock, Depends(ARCHIVE_LOCK.from_request)]
-ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
+
+
+def _export_lock(request: Request, form: ExportFormat) -> asyncio.Lock:
+    return (PDF_LOCK if form == "pdf" else EXPORT_LOCK).get(request.app)
+
+
+ExportLockDep = Annotated[asyncio.Lock, Depends(_export_lock)]
 _GONE = 499
 """For the log: the reader has closed the connection."""
 _EXECUTOR = ThreadPoolExecutor(1, "export")
 """A large notebook takes seconds of CPU time; work in other threads must not wait for it."""
+_PDF_EXECUTOR = ThreadPoolExecutor(1, "pdf")
+"""Waits for the browser, which no other download has to."""
 
 
 class PdfFailed(ServiceUnavailable):
@@ -102,7 +112,7 @@ async def download(
     if what == "mine" and learner is not None:
         body = await _export_work(db, exporting, learner, lesson, page, form, settings)
     else:
-        body = await _in_thread(_original, cache, form, lesson, page, settings)
+        body = await _in_thread(form, _original, cache, form, lesson, page, settings)
     return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=what == "mine")
 
 
@@ -131,7 +141,7 @@ async def download_course(
             if await request.is_disconnected():
                 return Response(status_code=_GONE)
             page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=one.slug)
-            await _in_thread(_add_to_archive, archive, cache, form, one, page, settings)
+            await _in_thread(form, _add_to_archive, archive, cache, form, one, page, settings)
     return _file_response(archive.finish(), f"{course}.zip", "application/zip", private=False)
 
 
@@ -167,7 +177,7 @@ async def _export_work(
         async with db.session() as session:
             runs = await latest_runs_by_cell(session, learner, lesson.key)
             scratch = in_page_order(await list_scratch_cells(session, learner, lesson.key), lesson)
-        return await _in_thread(_make, form, lesson, page, runs, scratch, settings, False)
+        return await _in_thread(form, _make, form, lesson, page, runs, scratch, settings, False)
 
 
 def _original(cache: ExportCache, form: ExportFormat, lesson: Lesson, page: str, settings: Settings) -> bytes:
@@ -200,9 +210,9 @@ def _make(
         raise PdfFailed from e
 
 
-async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_EXECUTOR, partial(work, *arguments, **named))
+async def _in_thread(form: ExportFormat, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    executor = _PDF_EXECUTOR if form == "pdf" else _EXECUTOR
+    return await asyncio.get_running_loop().run_in_executor(executor, partial(work, *arguments, **named))
 
 
 def _file_response(body: bytes, name: str, media_type: str, *, private: bool) -> Response:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import httpx
 import nbformat
 import pytest
+from fastapi import FastAPI
 
+from app.web.dependencies import SETTINGS
 from tests.factories.browser_client import press_run
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
@@ -180,3 +184,19 @@ async def test_slides_and_the_archive_of_a_course_are_made_once(
 async def test_there_is_no_pdf_without_a_browser(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 404
     assert "first.pdf" not in (await client.get("/en/courses/small/first")).text
+
+
+async def test_other_downloads_do_not_wait_for_a_pdf(app: FastAPI, client: httpx.AsyncClient, tmp_path: Path) -> None:
+    browser, gate = tmp_path / "browser", tmp_path / "gate"
+    os.mkfifo(gate)
+    write = 'for one; do case $one in --print-to-pdf=*) echo %PDF- > "${one#*=}";; esac; done'
+    browser.write_text(f"#!/bin/sh\nread _ < {gate}\n{write}\n")
+    browser.chmod(0o755)
+    SETTINGS.set(app, SETTINGS.get(app).model_copy(update={"pdf_browser": browser}))
+    printing = asyncio.create_task(client.get("/en/courses/small/first.pdf"))
+    with await asyncio.to_thread(gate.open, "w") as opened:  # the browser runs
+        assert (await client.get(ADDRESS.replace("ipynb", "html"))).status_code == 200
+        assert (await client.get("/en/courses/small/lessons.py.zip")).status_code == 200
+        assert not printing.done()
+        opened.write("go\n")
+    assert (await printing).content == b"%PDF-\n"
