@@ -229,7 +229,7 @@ _SO_RCVBUF = 8
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
 _F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW = 6, 7, 37, 38
 _DONE_NOTHING = 0
-_F_SETFL, _FADV_DONTNEED = 4, 4
+_F_SETFL, _FADV_DONTNEED, _RWF_DONTCACHE, _MS_SYNC = 4, 4, 0x80, 4
 _SCHED_OTHER, _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 0, 1
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 _MCAST_JOIN = (42, 43, 46, 48)  # JOIN_GROUP, BLOCK_SOURCE, JOIN_SOURCE_GROUP, MSFILTER
@@ -288,7 +288,9 @@ DENY_RULES: tuple[DenyRule, ...] = (
         )
     ),
     DenyRule(_DONE_NOTHING, "fadvise64", (MaskedEqual(3, _FADV_DONTNEED),)),
-    *(DenyRule(_DONE_NOTHING, call, ()) for call in ("fsync", "fdatasync")),
+    DenyRule(errno.EOPNOTSUPP, "preadv2", (MaskedEqual(5, _RWF_DONTCACHE, _RWF_DONTCACHE),)),  # as before Linux 6.14
+    DenyRule(_DONE_NOTHING, "msync", (MaskedEqual(2, _MS_SYNC, _MS_SYNC),)),
+    *(DenyRule(_DONE_NOTHING, call, ()) for call in ("fsync", "fdatasync", "sync_file_range")),
     # memory merging, which leaks content through the time of writes
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # the scheduling of other processes: PID 1 has the same user. libzmq gives its threads the ordinary policy by number

@@ -182,6 +182,7 @@ attempt('host name', lambda: libc.sethostname(b'x', 1), (-1,))
 attempt('shared memory', lambda: call(29, 0, 4096, 0o1600))
 attempt('past the page cache', lambda: os.open(sys.executable, os.O_RDONLY | os.O_DIRECT))
 attempt('past the page cache later', lambda: __import__('fcntl').fcntl(os.open(sys.executable, 0), 4, os.O_DIRECT))
+attempt('past the page cache once', lambda: os.preadv(os.open(sys.executable, 0), [bytearray(1)], 0, 0x80))
 attempt('openat2', lambda: call(437, -100, sys.executable.encode(), struct.pack('=QQQ', os.O_DIRECT, 0, 0), 24))
 attempt('huge pages', lambda: __import__('mmap').mmap(-1, 1 << 21, flags=0x40022))
 """,

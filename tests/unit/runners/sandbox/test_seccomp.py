@@ -189,6 +189,8 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("fcntl", (3, 4, os.O_NONBLOCK), 0),
         ("fcntl", (3, 4, os.O_NONBLOCK | os.O_DIRECT), errno.EINVAL),
         ("pipe2", (0, os.O_DIRECT), 0),
+        ("preadv2", (3, 0, 1, 0, 0, 0), 0),
+        ("preadv2", (3, 0, 1, 0, 0, ABOVE | 0x80), errno.EOPNOTSUPP),
         ("madvise", (0, 4096, 4), 0),
         ("madvise", (0, 4096, 12), errno.EINVAL),
         ("mknodat", (0, 0, S_IFIFO), 0),
@@ -218,6 +220,9 @@ def test_a_lock_of_a_range_of_bytes_succeeds_and_never_reaches_the_kernel(on: st
         ("fdatasync", (3,), ERRNO | 0),
         ("fadvise64", (3, 0, 0, ABOVE | 4), ERRNO | 0),
         ("fadvise64", (3, 0, 0, 3), ALLOW),
+        ("sync_file_range", (3, 0, 0, 7), ERRNO | 0),
+        ("msync", (0, 4096, ABOVE | 4), ERRNO | 0),
+        ("msync", (0, 4096, 1), ALLOW),
     ],
 )
 def test_no_session_flushes_the_disk_or_empties_the_page_cache(
