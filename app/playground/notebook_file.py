@@ -3,16 +3,18 @@
 A data file becomes a cell that writes it to the session's folder, so that it is kept, shared and downloaded with the
 rest, and is there again in another session.
 
-Outputs, attachments and metadata are dropped before anything else looks at them. nbformat and jupytext are imported
-when the first file is opened: that takes seconds, so call this in a thread.
+Outputs, attachments and metadata are dropped before anything else looks at them. nbformat is imported when the first
+notebook is opened: that takes seconds, so call this in a thread.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.errors import InvalidInput
 from app.playground.errors import (
     DataFileTooLarge,
     ForeignNotebook,
@@ -20,12 +22,15 @@ from app.playground.errors import (
     InvalidNotebook,
     NothingToOpen,
 )
-from app.runs.scratch_cells import MAX_TITLE_LENGTH, NewCell
+from app.playground.script_file import read_script
+from app.runs.scratch_cells import NewCell, check_cell_count
 
 if TYPE_CHECKING:
     import nbformat
 
 _VERSION = 4
+_MOST_READ = 1_000
+"""Cells of a notebook, with those that are empty or of another kind. Each takes nbformat a millisecond."""
 MAX_DATA_BYTES = 90_000
 """Less than a cell can have, in UTF-8."""
 _DATA_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl")
@@ -37,14 +42,16 @@ def read_notebook_file(name: str, text: str) -> list[NewCell]:
 
     Raises:
         InvalidNotebook, ForeignNotebook, NothingToOpen: there is nothing in it that could be shown here.
+        TooManyScratchCells: no page could show all of them.
         InvalidDataFileName, DataFileTooLarge: no cell can write the file.
     """
     if name.lower().endswith(_DATA_ENDINGS):
         return [_read_data(name, text)]
-    made = _read_script(text) if name.lower().endswith(".py") else _read_notebook(text)
-    cells = [cell for cell in map(_as_new_cell, made.cells) if cell is not None]
+    found = read_script(text) if name.lower().endswith(".py") else map(_as_new_cell, _read_notebook(text).cells)
+    cells = [replace(cell, source=cell.source.strip("\n")) for cell in found if cell and cell.source.strip()]
     if not cells:
         raise NothingToOpen
+    check_cell_count(len(cells))
     return cells
 
 
@@ -60,13 +67,6 @@ def _read_data(name: str, text: str) -> NewCell:
     return NewCell("code", f"%%writefile {name}\n{lines}", name)
 
 
-def _read_script(text: str) -> nbformat.NotebookNode:
-    """Cells begin with ``# %%``; a script without that is one cell."""
-    import jupytext
-
-    return jupytext.reads(text, fmt="py:percent")
-
-
 def _read_notebook(text: str) -> nbformat.NotebookNode:
     import nbformat
 
@@ -74,10 +74,11 @@ def _read_notebook(text: str) -> nbformat.NotebookNode:
         found = json.loads(text)
         spec = found.get("metadata", {}).get("kernelspec", {})
         language = spec.get("language", "python")
-        bare = json.dumps(_without_outputs(found))
-        made = nbformat.reads(bare, as_version=_VERSION)
+        made = nbformat.reads(json.dumps(_without_outputs(found)), as_version=_VERSION)
         for cell in made.cells:
             _check_cell(cell)
+    except InvalidInput:
+        raise
     except Exception as e:  # nbformat trusts its files: others fail wherever they differ from what it expects
         raise InvalidNotebook from e
     if not str(language).lower().startswith(("python", "ipython")):
@@ -88,11 +89,14 @@ def _read_notebook(text: str) -> nbformat.NotebookNode:
 def _without_outputs(found: dict[str, Any]) -> dict[str, Any]:
     """The same notebook with only the kind and the source of each cell. Old notebooks have worksheets of cells."""
     version = int(found["nbformat"])
+    sheets = [found] if version >= _VERSION else found["worksheets"]
+    if (count := sum(len(sheet["cells"]) for sheet in sheets)) > _MOST_READ:
+        check_cell_count(count)
     if version >= _VERSION:
         parts = {"nbformat": version, "nbformat_minor": 4, "metadata": {}}  # from 5 on, cells have IDs
         return parts | {"cells": [_bare_cell(cell) for cell in found["cells"]]}
-    sheets = [{"cells": [_bare_old_cell(cell) for cell in sheet["cells"]]} for sheet in found["worksheets"]]
-    return {"nbformat": version, "nbformat_minor": 0, "metadata": {}, "worksheets": sheets}
+    bare = [{"cells": [_bare_old_cell(cell) for cell in sheet["cells"]]} for sheet in sheets]
+    return {"nbformat": version, "nbformat_minor": 0, "metadata": {}, "worksheets": bare}
 
 
 def _bare_cell(cell: dict[str, Any]) -> dict[str, Any]:
@@ -113,10 +117,11 @@ def _check_cell(cell: nbformat.NotebookNode) -> None:
 
 
 def _as_new_cell(cell: nbformat.NotebookNode) -> NewCell | None:
-    source = cell.source.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-    if not source.strip() or cell.cell_type not in ("code", "markdown"):
-        return None
-    if cell.cell_type == "markdown":
-        return NewCell("text", source)
-    title = cell.metadata.get("title", "")
-    return NewCell("code", source, title if isinstance(title, str) and len(title) <= MAX_TITLE_LENGTH else "")
+    source = cell.source.replace("\r\n", "\n").replace("\r", "\n")
+    match cell.cell_type:
+        case "code":
+            return NewCell("code", source)
+        case "markdown":
+            return NewCell("text", source)
+        case _:
+            return None

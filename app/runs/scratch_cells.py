@@ -188,6 +188,12 @@ async def delete_scratch_cells(session: AsyncSession, learner: str, lesson: str)
     await session.execute(delete(ScratchCell).filter_by(learner_id=learner, lesson=lesson))
 
 
+def check_cell_count(count: int) -> None:
+    """Raise TooManyScratchCells if no page can have so many cells."""
+    if count > MAX_CELLS_PER_PAGE:
+        raise TooManyScratchCells(most=MAX_CELLS_PER_PAGE)
+
+
 def clean_title(title: str) -> str:
     """The title to store, in one line; may be empty. Raises TextTooLong or TextInvalid."""
     try:
@@ -217,8 +223,7 @@ def _make_cell(learner: str, lesson: str, new: NewCell) -> ScratchCell:
 async def _check_room(
     session: AsyncSession, learner: str, there: Sequence[ScratchCell], added: Sequence[ScratchCell]
 ) -> None:
-    if len(there) + len(added) > MAX_CELLS_PER_PAGE:
-        raise TooManyScratchCells(most=MAX_CELLS_PER_PAGE)
+    check_cell_count(len(there) + len(added))
     if _bytes([*there, *added]) > MAX_PAGE_BYTES:
         raise ScratchCellsTooLarge(most_bytes=MAX_PAGE_BYTES)
     mine = select(func.count()).select_from(ScratchCell).where(ScratchCell.learner_id == learner)

@@ -15,6 +15,7 @@ from app.playground.errors import (
     NothingToOpen,
 )
 from app.playground.notebook_file import MAX_DATA_BYTES, read_notebook_file
+from app.runs.errors import TooManyScratchCells
 
 
 def notebook(*cells: dict[str, Any], **more: Any) -> str:
@@ -59,6 +60,20 @@ def test_a_script_is_split_where_it_says_so_and_keeps_its_titles() -> None:
         ("code", "Training", "x = 1"),
         ("text", "", "*Why?*"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "# %%\nx\n" * 201),
+        ("a.ipynb", notebook(*[code("x")] * 201)),
+        ("a.ipynb", notebook(*[code("")] * 20_000)),
+        ("a.ipynb", json.dumps({"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "raw"}]}] * 2_000})),
+    ],
+)
+def test_a_file_with_more_cells_than_a_page_can_have_is_refused_before_they_are_read(name: str, text: str) -> None:
+    with pytest.raises(TooManyScratchCells, match="more than 200"):
+        read(text, name)
 
 
 def test_a_script_without_marks_is_one_cell() -> None:
