@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from markupsafe import Markup
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.merge import resolve_learner_id
 from app.db import advisory_lock, now
-from app.lessons.highlight import highlight_code
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import ScratchCellNotFound, ScratchCellsTooLarge, TooManyScratchCells
 from app.runs.models import ScratchCell
@@ -31,6 +31,7 @@ MAX_PAGE_BYTES = 500_000
 MAX_TITLE_LENGTH = 100
 NAME_PATTERN = r"scratch-[0-9a-f]{12}"
 _NAME = re.compile(NAME_PATTERN)
+_UNSHOWN = Markup()
 ScratchKind = Literal["code", "text"]
 
 
@@ -58,10 +59,11 @@ def is_scratch_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def as_cell(scratch: ScratchCell, lesson: Lesson, title: str = "") -> Cell:
+def as_cell(scratch: ScratchCell, lesson: Lesson, title: str = "", highlighted: Markup = _UNSHOWN) -> Cell:
     """The cell as part of its page, with the machines of the cell that it follows. Pure.
 
-    If the lesson no longer has that cell, those of the last one; in the playground, those of the page.
+    If the lesson no longer has that cell, those of the last one; in the playground, those of the page. Only a page
+    needs its code highlighted, which takes long.
     """
     machines = lesson.cell(scratch.anchor) or (lesson.cells[-1] if lesson.cells else lesson)
     return Cell(
@@ -76,7 +78,7 @@ def as_cell(scratch: ScratchCell, lesson: Lesson, title: str = "") -> Cell:
         kerases=machines.kerases,
         tags=frozenset(),
         expect=(),
-        highlighted=highlight_code(scratch.source, "python"),
+        highlighted=highlighted,
     )
 
 

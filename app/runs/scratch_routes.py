@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.i18n import gettext
+from app.lessons.highlight import highlight_code
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson
 from app.lessons.untrusted_markdown import render_untrusted_markdown
@@ -209,4 +210,5 @@ def _view(lesson: Lesson, scratch: ScratchCell, after: str, number: int) -> Scra
     if scratch.kind == "text":
         return ScratchView(scratch, after, None, render_untrusted_markdown(scratch.source), gettext("Your text"))
     title = scratch.title or gettext("Your cell {number}").format(number=number)
-    return ScratchView(scratch, after, as_cell(scratch, lesson, title), Markup(), title)
+    highlighted = highlight_code(scratch.source, "python")
+    return ScratchView(scratch, after, as_cell(scratch, lesson, title, highlighted), Markup(), title)

@@ -24,6 +24,7 @@ from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, J
 
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 """IDs that every database accepts in a query."""
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _OWNER_LENGTH = 32
 _AFTER_HEXADECIMAL = "g"
 
@@ -112,7 +113,7 @@ def check_code(code: str) -> None:
     size = len(code.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
         raise CodeTooLong(size=size, most_bytes=MAX_CODE_BYTES)
-    if "\0" in code or any("\ud800" <= character <= "\udfff" for character in code):
+    if _UNREADABLE.search(code):
         raise InvalidCode(reason="")
 
 

@@ -217,6 +217,17 @@ async def test_a_visitor_runs_an_own_cell_in_the_session_of_the_lesson(
     assert runs[own_run.json()["id"]].cell == name
 
 
+async def test_running_an_own_cell_does_not_highlight_it_first(
+    visitor: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = name_in(await post(visitor))
+    monkeypatch.setattr("app.lessons.highlight._highlight", None)  # it may take longer than others can wait
+
+    ran = await visitor.post("/runs", json={"lesson": LESSON, "cell": name, "code": "print(2)"})
+
+    assert ran.status_code == 202
+
+
 async def test_an_own_cell_is_a_cell_only_for_the_one_who_added_it(app: FastAPI, visitor: httpx.AsyncClient) -> None:
     name = name_in(await post(visitor))
 
