@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy import CursorResult, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
 from app.db import advisory_lock, delete_batch, stream_scalars
 from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
-from app.runs.scratch_cells import MAX_CELLS_PER_PAGE
+from app.runs.scratch_cells import MAX_CELLS_PER_PAGE, new_scratch_name
 
 _FETCH_SIZE = 100
 _PURGE_BATCH_SIZE = 50
@@ -65,10 +66,23 @@ async def move_scratch_cells(session: AsyncSession, from_learner: str, to_learne
     """Move all scratch cells from one learner to another, behind those that are there already."""
     for learner in sorted((from_learner, to_learner)):
         await advisory_lock(session, f"scratch cells of {learner}")
+    await _rename_those_of_both(session, from_learner, to_learner)
     theirs = update(ScratchCell).where(ScratchCell.learner_id == from_learner)
     behind = ScratchCell.position + MAX_CELLS_PER_PAGE
-    moved = await session.execute(theirs.values(learner_id=to_learner, position=behind))
+    values = theirs.values(learner_id=to_learner, position=behind)
+    moved = await session.execute(values.execution_options(synchronize_session=False))
     return {"cells": cast(CursorResult[Any], moved).rowcount}
+
+
+async def _rename_those_of_both(session: AsyncSession, from_learner: str, to_learner: str) -> None:
+    """Both have a cell with the same name if it was deleted in two windows, and restored in one before and in the other
+    after signing out."""
+    there = aliased(ScratchCell)
+    same = and_(there.learner_id == to_learner, there.lesson == ScratchCell.lesson, there.name == ScratchCell.name)
+    theirs = select(ScratchCell).join(there, same).where(ScratchCell.learner_id == from_learner)
+    for cell in await session.scalars(theirs):
+        cell.name = new_scratch_name()
+    await session.flush()
 
 
 async def export_scratch_cells(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:

@@ -59,6 +59,10 @@ def is_scratch_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def new_scratch_name() -> str:
+    return f"scratch-{secrets.token_hex(6)}"
+
+
 def as_cell(scratch: ScratchCell, lesson: Lesson, title: str = "", highlighted: Markup = _UNSHOWN) -> Cell:
     """The cell as part of its page, with the machines of the cell that it follows. Pure.
 
@@ -210,7 +214,7 @@ def _make_cell(learner: str, lesson: str, new: NewCell) -> ScratchCell:
     return ScratchCell(
         learner_id=learner,
         lesson=lesson,
-        name=new.name if is_scratch_name(new.name) else f"scratch-{secrets.token_hex(6)}",
+        name=new.name if is_scratch_name(new.name) else new_scratch_name(),
         kind=new.kind,
         title=clean_title(new.title),
         source=new.source,

@@ -185,6 +185,19 @@ async def test_a_visitor_takes_cells_along_and_an_account_exports_and_erases_the
     assert await sources(database, lesson, ada.learner_id) == []
 
 
+async def test_cells_that_visitor_and_account_have_under_one_name_are_both_kept(
+    database: Database, lesson: Lesson
+) -> None:
+    (name,) = await add(database, lesson, "hello", "theirs", learner=ADA)
+    async with database.writing() as session:
+        await add_scratch_cells(session, BOB, lesson, "hello", [NewCell("code", "visited", "", name)])
+
+    async with database.writing() as session:
+        assert await move_scratch_cells(session, BOB, ADA) == {"cells": 1}
+
+    assert await sources(database, lesson) == ["theirs", "visited"]
+
+
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
