@@ -7,6 +7,7 @@ lengths are limited. Formulas become MathML, as in lessons; one that cannot be c
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,10 +33,9 @@ _WITHIN = {"align": "aligned", "eqnarray": "aligned", "gather": "gathered", "mul
 """Environments of documents, and those that do the same within a formula."""
 _DEFINITION = re.compile(r"\\(def|newcommand|renewcommand|providecommand|let)\b")
 """A few definitions that use each other could become billions of characters."""
-_SLOT = "\ue000{}\ue001"
-"""A place in the text for a formula."""
-_SLOTS = re.compile("[\ue000\ue001]")
-_SLOT_NUMBER = re.compile("\ue000([0-9]+)\ue001")
+_SLOT = "\ue000{} {}\ue001"
+"""A place in the HTML for a formula: a word that no text can know, and the formula's number."""
+_SLOT_PARTS = re.compile("\ue000([0-9a-f]{16}) ([0-9]{1,3})\ue001")
 _CLEANER = nh3.Cleaner(
     tags={
         *("a", "blockquote", "br", "code", "del", "em", "hr", "li", "ol", "p", "pre", "s", "strong", "ul"),
@@ -62,15 +62,15 @@ def markdown_to_html(source: str) -> str:
     if len(source) > MOST_TEXT:
         return _as_written(source)
     formulas: list[str] = []
-    text = _SLOTS.sub("", escape_bidi_controls(source))
-    html = _CLEANER.clean(_PARSER.render(text, {"formulas": formulas})).strip()
-    html = _SLOT_NUMBER.sub(lambda slot: formulas[int(slot[1])], html)
+    word = secrets.token_hex(8)
+    text = escape_bidi_controls(source)
+    html = _CLEANER.clean(_PARSER.render(text, {"formulas": formulas, "word": word})).strip()
+    html = _SLOT_PARTS.sub(lambda slot: formulas[int(slot[2])] if slot[1] == word else slot[0], html)
     return html if len(html) <= MOST_HTML else _as_written(source)
 
 
 def latex_to_html(source: str) -> str:
     """The HTML of what IPython calls LaTeX: one formula with or without dollar signs, or text with formulas."""
-    source = _SLOTS.sub("", source)
     if found := _ENVIRONMENT.fullmatch(source):
         name, body = found["name"], found["body"]
         inner = _WITHIN.get(name, name)
@@ -102,7 +102,7 @@ def _slot(self: Any, tokens: Sequence[Token], idx: int, _options: Any, env: dict
     if len(formulas) >= _MOST_FORMULAS:
         return f"<code>{escapeHtml(tokens[idx].content)}</code>"
     formulas.append(_formula(tokens[idx].content, block=tokens[idx].type == "math_block"))
-    return _SLOT.format(len(formulas) - 1)
+    return _SLOT.format(env["word"], len(formulas) - 1)
 
 
 def _build_parser() -> MarkdownIt:

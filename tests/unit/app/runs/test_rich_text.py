@@ -53,6 +53,14 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.parametrize("number", ["0", "7", "9" * 5_000])
+def test_no_text_can_name_the_place_of_a_formula_not_even_by_character_references(number: str) -> None:
+    place = f"&#xE000;{number}&#xE001;"
+    html = markdown_to_html(f'$x$ {place} [a](https://a.example "{place}")')
+    assert html.count("<math") == 1
+    assert html.startswith("<p><math><mi>x</mi></math> ")
+
+
 @pytest.mark.parametrize("source", ATTACKS)
 def test_nothing_in_the_text_becomes_an_element_or_an_address_of_its_own(source: str) -> None:
     for html in (markdown_to_html(source), latex_to_html(source)):
