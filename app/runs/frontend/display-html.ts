@@ -8,7 +8,7 @@ import { make } from "../../web/frontend/element";
 const MOST_CELLS = 5_000;
 const MOST_SPANNED = 1_000;
 /** They would be dropped anyway, and each would be a violation of the page's policy. */
-const STYLES = /<style[^>]*>[^<]*<\/style>| style="[^"]*"/gi;
+const STYLES = /<style[^<>]*>[^<]*<\/style>| style="[^"]*"/gi;
 const TABLE_PARTS = new Set([
   "DIV",
   "STYLE",
@@ -30,8 +30,13 @@ export function knownHtml(html: string, label: string): HTMLElement | null {
   const table = html.includes('class="dataframe');
   const audio = html.includes("<audio");
   if (!table && !audio) return null;
-  const { body } = new DOMParser().parseFromString(html.replace(STYLES, ""), "text/html");
+  const { body } = new DOMParser().parseFromString(withoutStyles(html), "text/html");
   return table ? dataFrame(body, label) : audioPlayer(body, label);
+}
+
+/** Pure. */
+export function withoutStyles(html: string): string {
+  return html.replace(STYLES, "");
 }
 
 function dataFrame(body: HTMLElement, label: string): HTMLElement | null {
