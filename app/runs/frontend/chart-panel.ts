@@ -46,6 +46,7 @@ export class PanelView {
   private readonly svg = draw("svg.plot", { role: "img" });
   private readonly headMark = draw("g.head");
   private panel: Panel | null = null;
+  private colors: ReadonlyMap<Line, string> = new Map();
   private frame: Frame | null = null;
 
   /** `topology` decides the colors of lanes. `point` gets the position under the pointer, or null when it leaves. */
@@ -68,19 +69,20 @@ export class PanelView {
   /** `trainings` share the axis; the panel may lack some of them. */
   paint(panel: Panel, trainings: readonly Training[], head: number | null): void {
     this.panel = panel;
+    this.colors = colorsOf(panel, this.topology);
     const width = this.box.clientWidth || 320;
     this.frame = frameOf(panel, trainings, width - RIGHT, HEIGHT - BOTTOM);
     this.caption.textContent = [titleOf(panel), this.frame.scale.logarithmic ? say("chart.logarithmic") : ""]
       .filter(Boolean)
       .join(" · ");
-    this.legend.replaceChildren(...legend(panel, trainings.length > 1, this.topology));
+    this.legend.replaceChildren(...legend(panel, trainings.length > 1, this.colors));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.svg.setAttribute("height", String(HEIGHT));
     this.svg.setAttribute("aria-label", summary(panel, trainings.length > 1));
     const words: number[] = [];
     this.svg.replaceChildren(
       ...axes(this.frame, trainings, width),
-      ...panel.lines.map((line) => lineGroup(line, panel, this.frame as Frame, this.topology, words)),
+      ...panel.lines.map((line) => lineGroup(line, this.frame as Frame, this.colors, words)),
       this.headMark,
     );
     this.read(head);
@@ -88,7 +90,7 @@ export class PanelView {
 
   /** Moves the reading cursor to a position; null removes it. */
   read(x: number | null): void {
-    const { frame, panel, topology } = this;
+    const { frame, panel, colors } = this;
     if (x === null || !frame || !panel) {
       this.headMark.replaceChildren();
       return;
@@ -98,7 +100,7 @@ export class PanelView {
       const at = before(line.training.placed(line), x);
       const y = line.ys[at];
       return y !== undefined && Number.isFinite(y)
-        ? [draw(`circle.${colorOf(line, panel, topology)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })]
+        ? [draw(`circle.${colors.get(line)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })]
         : [];
     });
     this.headMark.replaceChildren(draw("line", { x1: across, x2: across, y1: frame.top, y2: frame.bottom }), ...dots);
@@ -166,9 +168,9 @@ function axes(frame: Frame, trainings: readonly Training[], width: number): SVGE
 }
 
 /** `words` collects where the panel already labels a value that is not a number: close marks share one label. */
-function lineGroup(line: Line, panel: Panel, frame: Frame, topology: string, words: number[]): SVGElement {
+function lineGroup(line: Line, frame: Frame, colors: ReadonlyMap<Line, string>, words: number[]): SVGElement {
   const xs = line.training.placed(line);
-  const group = draw(`g.line.${colorOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
+  const group = draw(`g.line.${colors.get(line)}${line.validation ? ".validation" : ""}`);
   const at = (i: number): [number, number] => [
     horizontal(frame, xs[i] as number),
     vertical(frame, line.ys[i] as number),
@@ -224,7 +226,7 @@ function mark(line: Line, x: number, y: number): SVGElement {
 }
 
 /** For each line a sample of it, its name and its last value. */
-function legend(panel: Panel, several: boolean, topology: string): HTMLElement[] {
+function legend(panel: Panel, several: boolean, colors: ReadonlyMap<Line, string>): HTMLElement[] {
   const middle = SAMPLE_HEIGHT / 2;
   const items = panel.lines.slice(0, MOST_IN_LEGEND).map((line) => {
     const sample = draw(
@@ -234,7 +236,7 @@ function legend(panel: Panel, several: boolean, topology: string): HTMLElement[]
       mark(line, SAMPLE_WIDTH / 2, middle),
     );
     const words = [label(line, panel, several), formatNumber(line.ys.at(-1) as number)].filter(Boolean).join(" ");
-    const classes = `${colorOf(line, panel, topology)}${line.validation ? ".validation" : ""}`;
+    const classes = `${colors.get(line)}${line.validation ? ".validation" : ""}`;
     return make(`li.${classes}`, {}, sample as unknown as HTMLElement, words);
   });
   if (panel.lines.length > MOST_IN_LEGEND) items.push(make("li", {}, say("chart.andMore")));
@@ -257,12 +259,19 @@ export function trainingTitle(training: Training): string {
   return training.name || say("chart.training", { number: localizedNumber(training.number) });
 }
 
-function colorOf(line: Line, panel: Panel, topology: string): string {
-  const several = panel.lines.some((other) => other.training !== line.training);
-  if (line.lane && !several) return laneColor(line.lane, topology);
-  const kind = (other: Line): string => JSON.stringify([other.training.number, other.lane, other.base]);
-  const kinds = [...new Set(panel.lines.map(kind))];
-  return COLORS[kinds.indexOf(kind(line)) % COLORS.length] as string;
+/** By training, lane and metric; lines of a single training have the colors of their lanes. */
+function colorsOf({ lines }: Panel, topology: string): ReadonlyMap<Line, string> {
+  const several = lines.some(({ training }) => training !== lines[0]?.training);
+  const known = new Map<string, string>();
+  return new Map(
+    lines.map((line) => {
+      if (line.lane && !several) return [line, laneColor(line.lane, topology)];
+      const kind = JSON.stringify([line.training.number, line.lane, line.base]);
+      const color = known.get(kind) ?? (COLORS[known.size % COLORS.length] as string);
+      known.set(kind, color);
+      return [line, color];
+    }),
+  );
 }
 
 /** What the panel's lines measure: a word for losses and accuracies, otherwise the names of the metrics. */
