@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, TypeAdapter
 
 from app.i18n import LANGUAGE_CODES, gettext
-from app.lessons.highlight import highlight_code
+from app.lessons.highlight import highlight_learners_code
 from app.lessons.model import Block, Cell, Lesson, LessonStatus, Prose
 from app.lessons.untrusted_markdown import render_untrusted_markdown
 from app.runs.machines import Machine
@@ -46,7 +46,7 @@ def own_playground(language: str) -> Lesson:
     return _lesson(OWN, language, gettext("Playground"), DEFAULT_MACHINE, (), ())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def shared_playground(slug: str, language: str, title: str, machine: Machine, cells: str) -> Lesson:
     """A shared copy. Each page and each run of it needs this, and rendering it takes long."""
     blocks = tuple(_blocks(SharedCells.validate_json(cells), machine))
@@ -54,7 +54,8 @@ def shared_playground(slug: str, language: str, title: str, machine: Machine, ce
     return _lesson(slug, language, title, machine, blocks, code)
 
 
-def _blocks(cells: Iterable[SharedCell], machine: Machine) -> Iterable[Block]:
+def _blocks(cells: Sequence[SharedCell], machine: Machine) -> Iterable[Block]:
+    highlighted = highlight_learners_code(cell.source for cell in cells if cell.kind == "code")
     number = 0
     for cell in cells:
         if cell.kind == "text":
@@ -73,7 +74,7 @@ def _blocks(cells: Iterable[SharedCell], machine: Machine) -> Iterable[Block]:
             kerases=KERASES,
             tags=frozenset(),
             expect=(),
-            highlighted=highlight_code(cell.source, "python"),
+            highlighted=next(highlighted),
         )
 
 

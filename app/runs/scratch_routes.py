@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.i18n import gettext
-from app.lessons.highlight import highlight_code
+from app.lessons.highlight import highlight_learners_code
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson
 from app.lessons.untrusted_markdown import render_untrusted_markdown
@@ -198,17 +198,25 @@ def _views(lesson: Lesson, page: Sequence[ScratchCell], shown: Collection[str]) 
     """The cells named in ``shown``. Those without a title are numbered in the order in which they were added."""
     codes = sorted((cell for cell in page if cell.kind == "code"), key=lambda cell: (cell.created_at, cell.name))
     numbers = {cell.name: number for number, cell in enumerate(codes, 1)}
-    return [
-        _view(lesson, scratch, after, numbers.get(scratch.name, 0))
+    ordered = [
+        (scratch, after)
         for after, group in in_page_order(page, lesson).items()
         for scratch in group
         if scratch.name in shown
     ]
+    highlighted = highlight_learners_code(scratch.source for scratch, _ in ordered if scratch.kind == "code")
+    return [
+        _view_text(scratch, after)
+        if scratch.kind == "text"
+        else _view_code(lesson, scratch, after, numbers[scratch.name], next(highlighted))
+        for scratch, after in ordered
+    ]
 
 
-def _view(lesson: Lesson, scratch: ScratchCell, after: str, number: int) -> ScratchView:
-    if scratch.kind == "text":
-        return ScratchView(scratch, after, None, render_untrusted_markdown(scratch.source), gettext("Your text"))
+def _view_text(scratch: ScratchCell, after: str) -> ScratchView:
+    return ScratchView(scratch, after, None, render_untrusted_markdown(scratch.source), gettext("Your text"))
+
+
+def _view_code(lesson: Lesson, scratch: ScratchCell, after: str, number: int, highlighted: Markup) -> ScratchView:
     title = scratch.title or gettext("Your cell {number}").format(number=number)
-    highlighted = highlight_code(scratch.source, "python")
     return ScratchView(scratch, after, as_cell(scratch, lesson, title, highlighted), Markup(), title)
