@@ -66,6 +66,10 @@ async def test_a_notebook_is_opened_run_shared_and_forked(hall: VisitorFactory) 
 
     await expect(there.locator(".scratch")).to_have_count(3)
     assert await CellPageObject(there, mine.name).root.count() == 0
+    await page.get_by_role("button", name="Revoke").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".share-list")).to_have_count(0)
+    await expect(page.locator("#shares-title")).to_be_focused()
 
 
 async def test_what_is_done_before_the_script_has_loaded_is_done_then(hall: VisitorFactory) -> None:

@@ -110,3 +110,19 @@ async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hal
     await page.reload()
     await expect(cells.first).to_have_attribute("data-scratch-name", first.name)
     assert (await first.code(), await second.code()) == ("first = 1", "second = 2")
+
+
+async def test_a_deleted_text_that_comes_back_has_the_focus(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open("/en/playground")
+    async with answered(page, "POST"):
+        await page.locator("[data-action=add-text]").first.click()
+    await page.locator(".scratch textarea").fill("Notes")
+    async with answered(page, "PUT"):
+        await page.get_by_role("button", name="Save").click()
+    async with answered(page, "DELETE"):
+        await page.locator(".scratch [data-action=delete]").click()
+
+    async with answered(page, "POST"):
+        await page.keyboard.press("Enter")
+
+    await expect(page.locator(".scratch [data-action=edit-text]")).to_be_focused()

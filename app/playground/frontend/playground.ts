@@ -15,6 +15,10 @@ const MAX_SENT_BYTES = 900_000;
 /** Each is a request, and the page can have only so many cells. */
 const MOST_FILES = 20;
 
+interface Exchange {
+  ctx: { sourceElement: Element; request: { method?: string } };
+}
+
 class FileTooLarge extends Error {}
 class TooManyFiles extends Error {}
 
@@ -31,7 +35,10 @@ export function setUpPlayground(): void {
   }
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
   document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
-  document.addEventListener("htmx:after:swap", showLink);
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { sourceElement, request } = (event as CustomEvent<Exchange>).detail.ctx;
+    if (sourceElement.id === "shares" && request.method === "POST") moveFocus();
+  });
 }
 
 /** Opens the files one after another, up to the first that cannot be opened. */
@@ -94,12 +101,11 @@ function completeForm(form: HTMLFormElement): void {
     need<HTMLInputElement>(form, `[name=${name}]`).value = machine.dataset[name] ?? "";
 }
 
-/** Selects the new link, so that it can be copied at once. */
-function showLink(): void {
+/** Moves from the button that is gone to the new link, so that it can be copied at once, to a mistake, or to the heading. */
+function moveFocus(): void {
   const link = document.querySelector<HTMLInputElement>("[data-select]");
-  if (!link || link.dataset.seen !== undefined) return;
-  link.dataset.seen = "";
-  link.focus();
-  link.select();
-  announce(say("playground.shared"));
+  const mistake = document.querySelector<HTMLElement>("#shares [aria-invalid]");
+  (link ?? mistake ?? need(document, "#shares-title")).focus();
+  link?.select();
+  if (!mistake) announce(say(link ? "playground.shared" : "playground.revoked"));
 }

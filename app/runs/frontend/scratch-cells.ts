@@ -250,7 +250,8 @@ export class ScratchCells {
     }
     note.remove();
     if (!last) return;
-    last.cell?.edit();
+    if (last.cell) last.cell.edit();
+    else need(last.box, "[data-action=edit-text]").focus();
     announce(
       kept.length > 1
         ? sayCount("scratch.restoredAll", kept.length)
