@@ -144,6 +144,6 @@ class ScratchCell(Base):
     position: Mapped[int]
     """Counts the scratch cells after the same cell of the lesson from 0."""
     version: Mapped[int]
-    """Counts the changes from 1. A browser can only replace the version that it has seen."""
+    """Counts the changes of the source from 1. A browser can only replace the source that it has seen."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

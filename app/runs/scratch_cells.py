@@ -140,26 +140,30 @@ async def add_scratch_cells(
 async def change_scratch_cell(
     session: AsyncSession, learner: str, lesson: str, name: str, change: ScratchChange
 ) -> ScratchCell:
-    """Store a change, unless another browser has changed the cell since. Returns what is then stored.
+    """Store a change. Returns the cell that is then stored.
+
+    If another browser has changed the source since, the new source is left out. A title replaces any other: it says
+    nothing about the source that a browser has seen.
 
     Raises:
         ScratchCellNotFound: the learner has no such cell; another browser may have deleted it.
         CodeTooLong, InvalidCode, TextTooLong, TextInvalid, ScratchCellsTooLarge: it cannot be stored.
     """
     learner = await _lock(session, learner)
-    if await find_scratch_cell(session, learner, lesson, name) is None:
+    before = await list_scratch_cells(session, learner, lesson)
+    if all(cell.name != name for cell in before):
         raise ScratchCellNotFound
-    values: dict[str, str] = {}
+    size = _bytes(before)
+    mine = update(ScratchCell).filter_by(learner_id=learner, lesson=lesson, name=name)
+    if change.title is not None:
+        await session.execute(mine.values(title=clean_title(change.title), updated_at=now()))
     if change.source is not None:
         check_code(change.source)
-        values["source"] = change.source
-    if change.title is not None:
-        values["title"] = clean_title(change.title)
-    mine = update(ScratchCell).filter_by(learner_id=learner, lesson=lesson, name=name, version=change.seen_version)
-    await session.execute(mine.values(**values, version=ScratchCell.version + 1, updated_at=now()))
+        seen = mine.filter_by(version=change.seen_version)
+        await session.execute(seen.values(source=change.source, version=ScratchCell.version + 1, updated_at=now()))
     session.expire_all()
     page = await list_scratch_cells(session, learner, lesson)
-    if _bytes(page) > MAX_PAGE_BYTES:
+    if _bytes(page) > max(MAX_PAGE_BYTES, size):  # a visitor may have brought more, which can be shortened step by step
         raise ScratchCellsTooLarge(most_bytes=MAX_PAGE_BYTES)
     return next(cell for cell in page if cell.name == name)
 

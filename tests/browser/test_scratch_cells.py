@@ -13,6 +13,13 @@ from tests.browser.conftest import VisitorFactory
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 
+STORED = f"""async () => {{
+    const found = await fetch("/en/scratch-cells?lesson={LESSON.removeprefix("/en/courses/")}");
+    const page = new DOMParser().parseFromString(await found.text(), "text/html");
+    return [page.querySelector(".scratch-title").value, page.querySelector("pre.code").textContent];
+}}"""
+"""The name and the code of the only cell that the visitor has added, as the server has them."""
+
 
 @asynccontextmanager
 async def answered(page: Page, method: str) -> AsyncIterator[None]:
@@ -110,6 +117,27 @@ async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hal
     await page.reload()
     await expect(cells.first).to_have_attribute("data-scratch-name", first.name)
     assert (await first.code(), await second.code()) == ("first = 1", "second = 2")
+
+
+async def test_naming_a_cell_does_not_hide_what_another_window_has_written(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    mine = await add_below(page, "strategy")
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text("x = 1")
+    late = CellPageObject(await visitor.open(LESSON), mine.name)
+    await expect(late.root).to_contain_text("x = 1")
+    async with answered(page, "PUT"):
+        await page.keyboard.insert_text(" + 1")
+
+    async with answered(late.page, "PUT"):
+        await late.root.locator(".scratch-title").fill("Sum")
+        await late.page.keyboard.press("Tab")
+    async with answered(late.page, "PUT"):
+        await late.write("x = 3")
+
+    await expect(late.root.locator(".newer-draft")).to_be_visible()
+    assert await page.evaluate(STORED) == ["Sum", "x = 1 + 1"]
 
 
 async def test_a_deleted_text_that_comes_back_has_the_focus(hall: VisitorFactory) -> None:

@@ -75,7 +75,8 @@ export class ScratchStore implements CodeStore {
     const sent = this.sending.then(async () => {
       try {
         const stored = await changeScratchCell(this.lesson, this.name, { ...change, seen_version: this.version }, last);
-        if (change.source === undefined || stored.source === change.source) this.version = stored.version;
+        // Otherwise another browser's source is stored, which this one has not shown.
+        if (stored.source === change.source) this.version = stored.version;
         this.complain("");
         return stored;
       } catch (error) {

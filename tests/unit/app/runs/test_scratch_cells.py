@@ -105,6 +105,39 @@ async def test_a_change_replaces_only_the_version_that_its_browser_has_seen(data
     assert await change("x = 3", 2) == ("x = 3", 3)
 
 
+async def test_a_title_is_stored_whatever_version_its_browser_has_seen_and_is_no_version(
+    database: Database, lesson: Lesson
+) -> None:
+    (name,) = await add(database, lesson, "hello", "x = 1")
+
+    async def change(change: ScratchChange) -> tuple[str, str, int]:
+        async with database.writing() as session:
+            cell = await change_scratch_cell(session, ADA, lesson.key, name, change)
+            return cell.source, cell.title, cell.version
+
+    assert await change(ScratchChange(1, "x = 2")) == ("x = 2", "", 2)
+    assert await change(ScratchChange(1, title="Mine")) == ("x = 2", "Mine", 2)
+    assert await change(ScratchChange(1, "x = 3", "Ours")) == ("x = 2", "Ours", 2)
+
+
+async def test_a_page_with_too_much_can_be_shortened_step_by_step(
+    database: Database, lesson: Lesson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name, _) = await add(database, lesson, "hello", "#" * 600, "#" * 600)
+    monkeypatch.setattr(scratch_cells, "MAX_PAGE_BYTES", 1_000)
+
+    async def change(seen: int, source: str) -> None:
+        async with database.writing() as session:
+            await change_scratch_cell(session, ADA, lesson.key, name, ScratchChange(seen, source))
+
+    await change(1, "#" * 500)
+    with pytest.raises(ScratchCellsTooLarge):
+        await change(2, "#" * 501)
+    await change(2, "#" * 300)
+
+    assert sorted(map(len, await sources(database, lesson))) == [300, 600]
+
+
 async def test_a_deleted_cell_comes_back_under_its_name_and_only_once(database: Database, lesson: Lesson) -> None:
     (name,) = await add(database, lesson, "hello", "x = 1")
     async with database.writing() as session:
