@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import urlsplit
 
 from playwright.async_api import FilePayload, expect
@@ -117,3 +118,16 @@ async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hal
     await cell.run()
 
     await cell.has_row("Writing prices.csv")
+
+
+async def test_the_files_before_one_that_cannot_be_opened_are_shown_with_the_reason(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated += ["422"]
+    page = await visitor.open("/en/playground")
+    good: FilePayload = {"name": "a.py", "mimeType": "text/x-python", "buffer": b"x = 1"}
+    bad: FilePayload = {"name": "b.ipynb", "mimeType": "application/json", "buffer": b"{}"}
+
+    await page.locator("#open-file").set_input_files([good, bad])
+
+    await expect(page.locator(".scratch")).to_have_count(1, timeout=_IMPORT_S * 1000)
+    await expect(page.locator("#open-trouble")).to_have_text(re.compile("b.ipynb: This is not a Jupyter notebook"))

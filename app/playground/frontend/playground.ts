@@ -14,6 +14,7 @@ const MAX_FILE_BYTES = 20_000_000;
 const MAX_SENT_BYTES = 900_000;
 /** Each is a request, and the page can have only so many cells. */
 const MOST_FILES = 20;
+const TROUBLE = "lockstep:open-trouble";
 
 interface Exchange {
   ctx: { sourceElement: Element; request: { method?: string } };
@@ -31,6 +32,7 @@ export function setUpPlayground(): void {
       void open(field.dataset.open ?? "", files);
     };
     field.addEventListener("change", chosen);
+    need(document, "#open-trouble").textContent = takeTrouble();
     if (field.files?.length) chosen(); // before this script was there
   }
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
@@ -59,6 +61,28 @@ async function open(url: string, files: readonly File[]): Promise<void> {
   } catch (error) {
     const problem = words(error);
     trouble.textContent = files.length > 1 ? `${files[done]?.name ?? ""}: ${problem}` : problem;
+    if (done) showOpened(trouble.textContent);
+  }
+}
+
+/** Shows the cells of the files before the one that could not be opened: otherwise they would be opened again. */
+function showOpened(problem: string): void {
+  try {
+    sessionStorage.setItem(TROUBLE, problem);
+  } catch {
+    return; // storage is denied: the cells show when the page is next opened
+  }
+  location.reload();
+}
+
+/** What could not be opened before the page was loaded again. */
+function takeTrouble(): string {
+  try {
+    const problem = sessionStorage.getItem(TROUBLE) ?? "";
+    sessionStorage.removeItem(TROUBLE);
+    return problem;
+  } catch {
+    return "";
   }
 }
 
