@@ -14,7 +14,8 @@ import { RunManager } from "../../runs/frontend/run-manager";
 import type { ScratchCells, ScratchPage } from "../../runs/frontend/scratch-cells";
 import { SessionPanel } from "../../runs/frontend/session-panel";
 import { setUpViewOptions } from "../../runs/frontend/view-options";
-import { language } from "../../web/frontend/strings";
+import { make } from "../../web/frontend/element";
+import { language, say } from "../../web/frontend/strings";
 
 /** Moves drafts that this browser has stored under former names of the lesson or its cells. */
 function followRenames(lesson: string, roots: HTMLElement[]): void {
@@ -105,11 +106,17 @@ async function addScratchCells(page: ScratchPage): Promise<void> {
   const start = async (): Promise<ScratchCells> => {
     const html = (await stored) ?? "";
     made ??= import("../../runs/frontend/scratch-cells").then((chunk) => new chunk.ScratchCells(page, html));
+    made.catch(() => {
+      made = null; // the next press tries again
+    });
     return made;
   };
   document.addEventListener("click", ({ target }) => {
     const button = (target as Element).closest<HTMLElement>("[data-after] button");
-    if (button) void start().then((cells) => cells.pressed(button));
+    if (!button) return;
+    button.parentElement?.querySelector("[role=alert]")?.remove();
+    const failed = (): void => button.parentElement?.append(make("span", { role: "alert" }, say("error.unreachable")));
+    void start().then((cells) => cells.pressed(button), failed);
   });
   if (await stored) await start();
 }

@@ -4,6 +4,8 @@ import { language, say } from "../../web/frontend/strings";
 import { fetchInTurn } from "../../web/frontend/visitor-requests";
 import type { Machine, Run, RunEvent } from "./protocol";
 
+const MOST_KEPT_ALIVE_BYTES = 60_000;
+
 /** The server responded with an error. `message` is in the page's language. */
 export class ResponseError extends Error {
   constructor(
@@ -92,7 +94,7 @@ export interface DraftChange {
 
 /** Sends a change. Returns the draft that is then at the server: another one if that was changed meanwhile. */
 export async function shareDraft(change: DraftChange, last: boolean): Promise<SharedDraft> {
-  const response = await send("/code-drafts", { method: "PUT", body: JSON.stringify(change), keepalive: last });
+  const response = await send("/code-drafts", put(change, last));
   if (!response.ok) throw await responseError(response);
   return (await response.json()) as SharedDraft;
 }
@@ -132,8 +134,7 @@ export async function changeScratchCell(
   change: { source?: string; title?: string; seen_version: number },
   last = false,
 ): Promise<StoredScratchCell> {
-  const init = { method: "PUT", body: JSON.stringify(change), keepalive: last };
-  return (await json(scratchUrl(lesson, `/${name}`), init)) as StoredScratchCell;
+  return (await json(scratchUrl(lesson, `/${name}`), put(change, last))) as StoredScratchCell;
 }
 
 export async function moveScratchCell(lesson: string, name: string, after: string): Promise<void> {
@@ -147,6 +148,12 @@ export async function deleteScratchCell(lesson: string, name: string): Promise<v
 /** Deletes all cells that the learner has added to a page. */
 export async function deleteScratchCells(lesson: string): Promise<void> {
   await json(scratchUrl(lesson), { method: "DELETE" });
+}
+
+/** A change; the last of a page goes on when the page is left, unless it is longer than browsers allow for that. */
+function put(change: unknown, last: boolean): RequestInit {
+  const body = JSON.stringify(change);
+  return { method: "PUT", body, keepalive: last && new Blob([body]).size <= MOST_KEPT_ALIVE_BYTES };
 }
 
 function scratchUrl(lesson: string, rest = ""): string {
