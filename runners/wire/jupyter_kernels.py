@@ -34,7 +34,10 @@ class JupyterKernel:
 
 
 DEFAULT_KERNELS = (
-    *(JupyterKernel(Topology.parse(text)) for text in ("gpu:4", "gpu:2", "cpu", "tpu:8", "workers:2", "ps:2+1")),
+    *(
+        JupyterKernel(Topology.parse(text))
+        for text in ("gpu:4", "gpu:2", "gpu:8", "cpu", "tpu:8", "workers:2", "ps:2+1")
+    ),
     JupyterKernel(Topology("gpu", 4), 2),
 )
 """The kernels that ``lockstep kernelspec install`` installs by default, including the machine of every lesson."""

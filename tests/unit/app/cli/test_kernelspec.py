@@ -18,6 +18,7 @@ USUAL_NAMES = {
     "lockstep-gpu-2",
     "lockstep-gpu-4",
     "lockstep-gpu-4-keras-2",
+    "lockstep-gpu-8",
     "lockstep-ps-2-1",
     "lockstep-tpu-8",
     "lockstep-workers-2",
