@@ -373,6 +373,16 @@ def ring(piece: Callable[[int, int], int]) -> Answers:
     return {"reduce_scatter_ring": schedule}
 
 
+def crossover(**changed: Callable[[int], float]) -> Answers:
+    """``changed`` gets the number of devices, and gives what a mistake has in place of a part of the formula."""
+
+    def cross(devices: int, alpha: float, beta: float) -> Any:
+        parts = {name: part(devices) for name, part in changed.items()}
+        return of_checks("cost-of-collectives", "crossing")(devices, alpha, beta, **parts)
+
+    return {"crossover": cross}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -606,6 +616,21 @@ def cases() -> Iterator[Any]:
         same_piece=ring(lambda device, step: device),
         backwards=ring(lambda device, step: device - 1 + step),
         one_piece=ring(lambda device, step: step),
+    )
+    yield from case(
+        "cost-of-collectives",
+        "crossover",
+        crossover(),
+        not_rounded=crossover(levels=math.log2),
+        rounded_down=crossover(levels=lambda devices: math.floor(math.log2(devices))),
+        natural_logarithm=crossover(levels=math.log),
+        one_way=crossover(ways=lambda devices: 1),
+        once_around=crossover(
+            ring_rounds=lambda devices: devices - 1, ring_values=lambda devices: (devices - 1) / devices
+        ),
+        whole_values=crossover(ring_values=lambda devices: 2 * (devices - 1)),
+        two_values=crossover(ring_values=lambda devices: 2),
+        one_round_more=crossover(ring_rounds=lambda devices: 2 * devices),
     )
     yield from case(
         "mirrored-strategy",
