@@ -19,7 +19,7 @@ def schedule_of(work: Work, name: str, devices: int, *args: int, how: str, piece
     rounds: list[list[Message]] = []
     for number, messages in enumerate(schedule):
         for message in messages:
-            if not isinstance(message, (list, tuple)) or len(message) != 4 or message[3] != how:
+            if not isinstance(message, (list, tuple)) or len(message) != 4 or str(message[3]) != how:
                 fail('A message has to be (source, target, piece, "{how}").', how=how)
             if not all(isinstance(part, (int, np.integer)) for part in message[:3]):
                 fail("The source, the target and the piece of a message have to be whole numbers.")
