@@ -21,25 +21,28 @@ from typing import IO, Self
 FORMAT = 1
 MANIFEST = "manifest.json"
 MAX_MEMBERS = 100_000
-_LIMITS_MB = {"database": 64, "lessons": 256, "secrets": 1, MANIFEST: 32}
+_LIMITS_MB = {"database": 64, "lessons": 256, "courses": 256, "secrets": 1, MANIFEST: 32}
 """The largest file of each folder, in MiB. Database files are split long before."""
 MAX_LESSONS_MB = 4096
-"""All lessons together, in MiB: three megabytes of zeros, compressed, would otherwise fill a disk."""
+"""All lessons and added courses together, in MiB: three megabytes of zeros, compressed, would otherwise fill a disk."""
 _MOST_ROWS = 2**63 - 1
 _LONGEST_FACT = 200
 """Characters of a text in the manifest."""
 _MAX_TRAILER_BYTES = 64 * 1024
 """After the last file, tar fills its last record with zeros: 10 KiB at most."""
-_LESSONS = "lessons/"
+_CONTENT = ("lessons/", "courses/")
 _COMPRESSION = 6
 _BLOCK = 512
 _READ_BYTES = 2**20
+_PATH = r"(/(?!\.{1,2}(/|$))[^/\\\x00-\x1f\x7f\ud800-\udfff]+)+"
 _NAME = re.compile(
     rf"{re.escape(MANIFEST)}"
     r"|database/[a-z][a-z0-9_]{0,62}/[0-9]{6}\.jsonl"
     r"|secrets/[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-    r"|lessons(/(?!\.{1,2}(/|$))[^/\\\x00-\x1f\x7f\ud800-\udfff]+)+"
+    rf"|lessons{_PATH}"
+    rf"|courses/(?P<course>[a-z0-9-]{{1,100}})/(source\.json|(?P=course){_PATH})"
 )
+"""An added course has the file about its source, and a folder with its own name."""
 
 
 class BackupError(Exception):
@@ -111,8 +114,8 @@ class ArchiveWriter:
         self._gzip = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_COMPRESSION)
         self._tar = tarfile.TarFile(fileobj=self._gzip, mode="w", format=tarfile.USTAR_FORMAT)
         self.members: dict[str, MemberSummary] = {}
-        self._lessons = 0
-        """Bytes of lessons."""
+        self._content = 0
+        """Bytes of lessons and added courses."""
 
     def add(self, name: str, data: bytes) -> None:
         """Add a file.
@@ -126,11 +129,11 @@ class ArchiveWriter:
             raise BackupError(f"{name} is too large for a backup, which allows {most >> 20} MiB. Make it smaller.")
         if len(self.members) >= MAX_MEMBERS:
             raise BackupError(f"A backup holds {MAX_MEMBERS:,} files at most. Use the database's own tools.")
-        lessons = self._lessons + (len(data) if name.startswith(_LESSONS) else 0)
-        if lessons > MAX_LESSONS_MB << 20:
+        content = self._content + (len(data) if name.startswith(_CONTENT) else 0)
+        if content > MAX_LESSONS_MB << 20:
             raise BackupError(f"A backup holds {MAX_LESSONS_MB:,} MiB of lessons at most. Keep large files elsewhere.")
         self._write(name, data)
-        self._lessons = lessons
+        self._content = content
         self.members[name] = MemberSummary(len(data), hashlib.sha256(data).hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
@@ -177,7 +180,7 @@ class ArchiveReader:
                 says, which is known after the last one.
         """
         found: dict[str, MemberSummary] = {}
-        lessons = 0
+        content = 0
         while self._manifest is None:
             name, data = self._member()
             if name == MANIFEST:
@@ -186,8 +189,8 @@ class ArchiveReader:
             if name in found or len(found) >= MAX_MEMBERS:
                 raise DamagedArchive(f"it has {name} twice" if name in found else "it has too many files")
             found[name] = MemberSummary(len(data), hashlib.sha256(data).hexdigest())
-            lessons += len(data) if name.startswith(_LESSONS) else 0
-            if lessons > MAX_LESSONS_MB << 20:
+            content += len(data) if name.startswith(_CONTENT) else 0
+            if content > MAX_LESSONS_MB << 20:
                 raise DamagedArchive(f"its lessons have more than {MAX_LESSONS_MB:,} MiB")
             yield name, data
         self._expect_end()

@@ -29,8 +29,10 @@ from app.backup.rows import (
     reflect,
     schema_at,
 )
-from app.backup.site_files import RestoredFiles, lesson_files, secret_files
+from app.backup.site_files import RestoredCourse, RestoredFiles, course_files, lesson_files, secret_files
 from app.db import Database
+from app.imports.course_store import CourseStore
+from app.lessons.added_courses import SOURCE_FILE, AddedCourse, parse_source
 from app.settings import Settings
 from app.version import described_version
 
@@ -47,6 +49,8 @@ class BackupSummary:
     secrets: int
     lessons: int
     """Files of lessons."""
+    courses: tuple[AddedCourse, ...] = ()
+    """The added courses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class RestoreSummary:
     backup: BackupSummary
     lessons: Path | None
     """Where the backup's lessons are, if their folder did not have all of them already."""
+    courses: tuple[RestoredCourse, ...]
+    """The added courses that were not there."""
 
 
 async def write_backup(settings: Settings, file: IO[bytes], progress: Progress) -> None:
@@ -92,6 +98,10 @@ def _add_files(settings: Settings, writer: ArchiveWriter) -> None:
         writer.add(name, data)
     for name, path in lesson_files(settings.lessons_dir):
         writer.add(name, path.read_bytes())
+    with CourseStore(settings.added_courses_dir).reading() as courses:
+        for course, copy in courses:
+            for name, path in course_files(course, copy):
+                writer.add(name, path.read_bytes())
 
 
 async def verify_backup(file: IO[bytes]) -> BackupSummary:
@@ -100,7 +110,7 @@ async def verify_backup(file: IO[bytes]) -> BackupSummary:
     Raises:
         BackupError: it is damaged, or of a newer version.
     """
-    manifest, seen, rows = await asyncio.to_thread(_read_through, file)
+    manifest, seen, rows, courses = await asyncio.to_thread(_read_through, file)
     if manifest.revision not in migrate.known_revisions():
         raise BackupError(
             f"The backup is from a newer version of Lockstep ({manifest.version}, at revision {manifest.revision}). "
@@ -122,27 +132,49 @@ async def verify_backup(file: IO[bytes]) -> BackupSummary:
         len(schema),
         seen["secrets"],
         seen["lessons"],
+        courses,
     )
 
 
-def _read_through(file: IO[bytes]) -> tuple[Manifest, Counter[str], Counter[str]]:
+def _read_through(file: IO[bytes]) -> tuple[Manifest, Counter[str], Counter[str], tuple[AddedCourse, ...]]:
     """Compare every file with the manifest; count the files in each folder, and the rows of each table."""
     file.seek(0)
     seen: Counter[str] = Counter()
     rows: Counter[str] = Counter()
+    sources: dict[str, AddedCourse | None] = {}
     with ArchiveReader(file) as reader:
         for name, data in reader.members():
             folder, *more = name.split("/")
             seen[folder] += 1
             if folder == "database":
                 rows[more[0]] += data.count(b"\n") - 1  # the first line has the columns
-        return reader.manifest, seen, rows
+            elif folder == "courses":
+                sources.setdefault(more[0], None)
+                if more[1:] == [SOURCE_FILE]:
+                    sources[more[0]] = _source(more[0], data)
+        found = reader.manifest.members
+        courses = tuple(course for course in sources.values() if course is not None)
+        there = [course for course in courses if f"courses/{course.slug}/{course.slug}/course.toml" in found]
+        if len(there) < len(sources):
+            raise DamagedArchive("it has only a part of an added course")
+        return reader.manifest, seen, rows, courses
+
+
+def _source(slug: str, data: bytes) -> AddedCourse:
+    """Where a course comes from."""
+    try:
+        course = parse_source(data)
+    except ValueError:
+        course = None
+    if course is None or course.slug != slug:
+        raise DamagedArchive(f"it does not say where the course {slug} comes from")
+    return course
 
 
 async def restore_backup(
     settings: Settings, file: IO[bytes], progress: Progress, *, replace: bool = False
 ) -> RestoreSummary:
-    """Restore the database, the secrets and the lessons, or change nothing.
+    """Restore the database, the secrets and the lessons, or change nothing; then the added courses.
 
     Raises:
         BackupError: the backup cannot be used, or the database has rows and ``replace`` is false.
@@ -164,7 +196,9 @@ async def restore_backup(
             files.put_secrets_in_place()
         files.keep_secrets()
         spare = settings.data_dir / f"lessons-of-backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        return RestoreSummary(summary, files.put_lessons_in_place(settings.lessons_dir, spare))
+        lessons = files.put_lessons_in_place(settings.lessons_dir, spare)
+        store = CourseStore(settings.added_courses_dir)
+        return RestoreSummary(summary, lessons, tuple(files.put_courses_in_place(store, summary.courses)))
 
 
 async def copy_database(source: str, target: str, progress: Progress) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The files of a site that a backup holds beside the database: the secrets, and the lessons."""
+"""The files of a site that a backup holds beside the database: the secrets, the lessons, and the added courses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from app.backup.archive import BackupError
+from app.imports.course_store import CourseStore
+from app.lessons.added_courses import SOURCE_FILE, AddedCourse
 
 DRAFT_PREFIX = ".restore-"
 _SECRETS_BEFORE = "secrets before"
@@ -28,14 +31,37 @@ def secret_files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
                 yield f"secrets/{file.name}", file.read_bytes()
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredCourse:
+    """What became of an added course of a backup."""
+
+    course: AddedCourse
+    replaced: AddedCourse | None = None
+    """What was served under its name before."""
+    failure: str = ""
+    """Why it could not be written; empty if it is served."""
+
+
 def lesson_files(lessons_dir: Path) -> Iterator[tuple[str, Path]]:
     """The name in a backup and the path of each file of the lessons. Links are left out."""
-    for folder, subfolders, names in os.walk(lessons_dir):
+    for path in _files(lessons_dir):
+        yield f"lessons/{path.relative_to(lessons_dir).as_posix()}", path
+
+
+def course_files(course: AddedCourse, copy: Path) -> Iterator[tuple[str, Path]]:
+    """The name in a backup and the path of each file of an added course."""
+    yield f"courses/{course.slug}/{SOURCE_FILE}", copy / SOURCE_FILE
+    for path in _files(copy / course.slug):
+        yield f"courses/{course.slug}/{path.relative_to(copy).as_posix()}", path
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted(set(subfolders) - _NOT_LESSONS)
         for name in sorted(names):
             path = Path(folder, name)
             if path.is_file() and not path.is_symlink():
-                yield f"lessons/{path.relative_to(lessons_dir).as_posix()}", path
+                yield path
 
 
 @contextmanager
@@ -120,14 +146,34 @@ class RestoredFiles:
         """
         if not self.lessons.exists() or _has_all(lessons_dir, self.lessons):
             return None
-        for path in (self.lessons, *self.lessons.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)  # the runner and the web application may be other users
+        _let_others_read(self.lessons)
         with suppress(OSError):
             if not lessons_dir.exists() or not any(lessons_dir.iterdir()):
                 _copy_all(self.lessons, lessons_dir)
                 return lessons_dir
         self.lessons.rename(spare)
         return spare
+
+    def put_courses_in_place(self, store: CourseStore, courses: Iterable[AddedCourse]) -> Iterator[RestoredCourse]:
+        """Serve the added courses of the backup, each at its commit. Other courses stay."""
+        served = {course.slug: course for course in store.courses()}
+        for course in courses:
+            before = served.get(course.slug)
+            if before == course:
+                continue
+            copy = self._draft / "courses" / course.slug
+            try:
+                _let_others_read(copy)
+                store.put(course, copy)
+                yield RestoredCourse(course, before)
+            except OSError as e:
+                yield RestoredCourse(course, before, e.strerror or str(e))
+
+
+def _let_others_read(folder: Path) -> None:
+    """The runner and the web application may be other users."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _copy_all(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""``lockstep backup``: writes the database, the secrets and the lessons to one file, while the server runs."""
+"""``lockstep backup``: writes the database, the secrets and all courses to one file, while the server runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def backup(
         typer.Option(min=0.0001, max=24 * 366, help="Back up every so many hours, until this command is stopped."),
     ] = None,
 ) -> None:
-    """Back up the database, the secrets and the lessons to one file, while the server runs.
+    """Back up the database, the secrets and all courses to one file, while the server runs.
 
     The file is complete and was read back when its name appears. It contains secrets: only its owner can read it.
     """
@@ -154,7 +154,10 @@ def _or_fail(act: Callable[[], None]) -> None:
 def describe_backup(summary: BackupSummary) -> str:
     """What is in a backup, for people."""
     rows, tables = _count(summary.rows, "row"), _count(summary.tables, "table")
-    return f"{rows} of {tables}, {_count(summary.secrets, 'secret')} and {_count(summary.lessons, 'file')} of lessons"
+    parts = [f"{rows} of {tables}", _count(summary.secrets, "secret"), f"{_count(summary.lessons, 'file')} of lessons"]
+    if summary.courses:
+        parts.append(_count(len(summary.courses), "added course"))
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _count(number: int, thing: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,8 @@ from typing import Annotated
 import typer
 
 from app.backup.service import restore_backup
-from app.backup.site_files import alone_in
+from app.backup.site_files import RestoredCourse, alone_in
+from app.cli.ansi_filter import plain_text
 from app.cli.backup import describe_backup
 from app.cli.backup_files import STREAM, seekable_input
 from app.cli.console import ENDED_BY_SIGTERM, ending_at_sigterm, fail, print_message, read_settings
@@ -57,6 +59,25 @@ def restore(
             f"Its lessons differ from those in {settings.lessons_dir}, which were left as they are. The backup's are "
             f"in {summary.lessons}: copy what you need, and delete the folder."
         )
+    for restored in summary.courses:
+        print_message(plain_text(_describe_course(restored)))
+
+
+def _describe_course(restored: RestoredCourse) -> str:
+    course, before = restored.course, restored.replaced
+    if restored.failure:
+        source = shlex.quote(f"{course.url}@{course.commit}")
+        options = f"--name {course.slug} --folder {shlex.quote(course.folder)}"
+        return (
+            f"The course {course.slug} could not be restored: {restored.failure}. "
+            f"Add it again: lockstep course add {source} {options}"
+        )
+    if before is not None:
+        return (
+            f"The course {course.slug} is at commit {course.commit} again. Before, it was at {before.commit}; "
+            f"to go back to that, use: lockstep course update {course.slug} --to {before.commit}"
+        )
+    return f"The course {course.slug} is served at commit {course.commit}."
 
 
 def _become_owner(data_dir: Path, file: str) -> str:

@@ -3,46 +3,33 @@
 ::
 
     courses/my-course             a link to the copy that is served; replacing it is the update
-    courses/.copies/my-course-…/  the files of one commit
-    courses/.sources/my-course    where it comes from, as JSON
+    courses/.copies/my-course-…/  a copy: source.json, which says where it comes from, and the files of one commit
 
 Nothing here is edited: what learners see is what the commit says.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from app.imports.report import CannotImport
 from app.imports.repository import Address, Checkout, check_revision, parse_address, read_repository
 from app.imports.source import slug
+from app.lessons.added_courses import SOURCE_FILE, AddedCourse, format_source, read_source
 from app.lessons.errors import LessonFileError
-from app.lessons.front_matter import SLUG_PATTERN
+from app.lessons.front_matter import MAX_SLUG_LENGTH, SLUG_PATTERN
 from app.lessons.snapshot import Snapshot, load_snapshot
 
 _MAX_DEPTH = 4
 """How many folders down in a repository a course may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddedCourse:
-    """A course that is kept elsewhere."""
-
-    slug: str
-    url: str
-    revision: str
-    """The branch, tag or commit that was asked for; empty for the default branch."""
-    folder: str
-    """The course's folder in the repository; ``.`` is the repository itself."""
-    commit: str
 
 
 @dataclass(slots=True)
@@ -84,9 +71,9 @@ class CourseStore:
 
     def courses(self) -> Iterator[AddedCourse]:
         """Every course, by name."""
-        for path in sorted((self.root / ".sources").glob("[!.]*")):
-            with suppress(OSError, ValueError, TypeError):
-                yield AddedCourse(**json.loads(path.read_text(encoding="utf-8")))
+        for link in sorted(self.root.glob("[!.]*")):
+            if (course := read_source(link)) is not None:
+                yield course
 
     def find(self, name: str) -> AddedCourse:
         """The course with this name.
@@ -123,9 +110,31 @@ class CourseStore:
 
     def remove(self, course: AddedCourse) -> None:
         """Stop serving a course, and delete the copy. Runs and comments stay in the database."""
-        (self.root / course.slug).unlink(missing_ok=True)
-        (self.root / ".sources" / course.slug).unlink(missing_ok=True)
-        self._delete_copies(course.slug, keep=None)
+        with self._locked(fcntl.LOCK_EX):
+            (self.root / course.slug).unlink(missing_ok=True)
+            self._delete_copies(course.slug, keep=None)
+
+    @contextmanager
+    def reading(self) -> Iterator[list[tuple[AddedCourse, Path]]]:
+        """The courses, each with the folder of its copy. No copy is replaced or deleted before the block ends."""
+        if not self.root.is_dir():
+            yield []
+            return
+        with self._locked(fcntl.LOCK_SH):
+            yield [(course, (self.root / course.slug).resolve().parent) for course in self.courses()]
+
+    def put(self, course: AddedCourse, copy: Path) -> None:
+        """Serve a copy that a backup has brought back. It is moved into the store, with the file about its source."""
+        copies = self.root / ".copies"
+        copies.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f"{course.slug}-", dir=copies))
+        made.chmod(0o755)
+        try:
+            shutil.move(copy / course.slug, made / course.slug)
+            self._serve(course, made)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
 
     def _copy(self, wanted: AddedCourse, taken: frozenset[str]) -> CourseCopy:
         copies = self.root / ".copies"
@@ -136,7 +145,7 @@ class CourseStore:
             checkout = read_repository(address, repository)
             folder = wanted.folder or _course_folder(repository)
             name = wanted.slug or _name(address, folder)
-            if not SLUG_PATTERN.fullmatch(name):
+            if not SLUG_PATTERN.fullmatch(name) or len(name) > MAX_SLUG_LENGTH:
                 raise CannotImport(f"'{name[:60]}' cannot name a course; choose a name with --name")
             if name in taken:
                 raise CannotImport(f"there is a course '{name}' already; update it, or choose another name with --name")
@@ -153,19 +162,27 @@ class CourseStore:
             except BaseException:
                 shutil.rmtree(made, ignore_errors=True)
                 raise
-            self._delete_copies(name, keep=made)
             return CourseCopy(course, _skipped_in(checkout, folder), mistakes)
 
     def _serve(self, course: AddedCourse, made: Path) -> None:
-        """Replace the link at once: a reader sees the old copy or the new one."""
-        sources = self.root / ".sources"
-        sources.mkdir(exist_ok=True)
-        draft = sources / f".{course.slug}"
-        draft.write_text(json.dumps(asdict(course), indent=2), encoding="utf-8")
+        """Replace the link at once: a reader sees the old copy or the new one, and where that one comes from."""
+        (made / SOURCE_FILE).write_bytes(format_source(course))
+        (made / SOURCE_FILE).chmod(0o644)
         link = made / "link"
         link.symlink_to(os.path.relpath(made / course.slug, self.root))
-        link.replace(self.root / course.slug)
-        draft.replace(sources / course.slug)
+        with self._locked(fcntl.LOCK_EX):
+            link.replace(self.root / course.slug)
+            self._delete_copies(course.slug, keep=made)
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        """Wait for backups, which read the copies, or for what replaces them."""
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, how)
+            yield
+        finally:
+            os.close(folder)
 
     def _delete_copies(self, name: str, *, keep: Path | None) -> None:
         for copy in (self.root / ".copies").glob(f"{name}-*"):

@@ -60,6 +60,12 @@ def test_what_was_written_is_read() -> None:
         assert reader.manifest.version == "1"
 
 
+def test_an_added_course_has_a_source_and_a_folder() -> None:
+    files = {"courses/it/source.json": b"{}", "courses/it/it/lesson/assets/b c.png": b""}
+
+    assert read(archive(files)) == files
+
+
 def test_other_programs_can_list_it() -> None:
     with tarfile.open(fileobj=BytesIO(archive())) as tar:
         assert tar.getnames() == [*FILES, "manifest.json"]
@@ -85,6 +91,11 @@ def test_other_programs_can_list_it() -> None:
         "database/runs/../x.jsonl",
         "database/runs/1.jsonl",
         "database/Runs; DROP TABLE runs/000001.jsonl",
+        "courses/a/b/lesson.md",
+        "courses/a/a/../../../x",
+        "courses/../x",
+        "courses/a/a",
+        "courses/.copies/source.json",
         "elsewhere/x",
         "x",
     ],
