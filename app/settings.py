@@ -112,7 +112,8 @@ class Settings(BaseSettings):
     server must not run as root, or the browser cannot isolate what learners' code displayed."""
     lessons_source: str = ""
     """Where a code host shows the directory of courses, such as ``https://github.com/owner/name/blob/main/lessons``.
-    If set, lessons link to their source there, and to its editor if the host has one."""
+    If set, lessons link to their source there, and to its editor if the host has one. Courses from elsewhere link to
+    their own repositories instead."""
     colab_notebooks: str = ""
     """A folder on GitHub with the notebooks of ``lockstep lesson export``, such as
     ``https://github.com/owner/name/blob/main/notebooks``. If set, lessons link to ``COURSE/LESSON.ipynb`` in it, opened

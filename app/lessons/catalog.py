@@ -18,6 +18,7 @@ import structlog
 from watchfiles import Change, DefaultFilter, awatch
 
 from app.i18n import DEFAULT_LANGUAGE
+from app.lessons.added_courses import AddedCourse
 from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
 from app.lessons.last_good import LastGoodCourses
 from app.lessons.model import Course, Lesson
@@ -99,6 +100,11 @@ class CatalogView:
         if source is None:
             raise CourseNotFound(course=slug[:80])
         return source.speaking(language)
+
+    def origin(self, slug: str) -> AddedCourse | None:
+        """Where a course comes from that ``lockstep course add`` has copied; None for all others."""
+        source = self.snapshot.courses.get(slug)
+        return source.origin if source is not None else None
 
     def lesson(self, course: str, slug: str, language: str) -> Lesson:
         """The lesson in the requested language, or in English if it has no translation. Former slugs find it, too.

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
+from app.lessons.added_courses import AddedCourse
 from app.lessons.directives import LessonError
 from app.lessons.front_matter import MAX_SLUG_LENGTH, SLUG_PATTERN
 from app.lessons.model import Course, Module
@@ -51,6 +52,8 @@ class CourseSource:
     summary: LocalizedText
     modules: tuple[ModuleSource, ...]
     cover: Path | None = None
+    origin: AddedCourse | None = None
+    """Where it comes from, if ``lockstep course add`` has copied it."""
 
     @property
     def lessons(self) -> tuple[str, ...]:

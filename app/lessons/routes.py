@@ -149,7 +149,7 @@ def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str, setting
         ],
         "machines": lesson_machine_labels(lesson),
         "mistakes": format_mistakes(catalog, lesson.course, lesson.slug),
-        "links": source_links(lesson, settings),
+        "links": source_links(lesson, settings, catalog.origin(lesson.course)),
         "has_pdf": settings.pdf_browser is not None,
     }
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
+from app.lessons.added_courses import read_source
 from app.lessons.course_file import CourseSource, parse_course
 from app.lessons.cross_references import lesson_path, reference_errors
 from app.lessons.directives import LessonError
@@ -236,6 +237,8 @@ def _load_course(
         return None, before, _file_errors(path, faults)
     if (cover := folder / "cover.png").is_file():
         course = replace(course, cover=cover)
+    if (origin := read_source(folder)) is not None:
+        course = replace(course, origin=origin)
     there = {lesson.parent.name for lesson in folder.glob("[!.]*/lesson.md")}
     unlisted = sorted(there - set(course.lessons))
     missing = [slug for slug in course.lessons if slug not in there and before and slug not in before.lessons]

@@ -65,6 +65,8 @@ def test_a_course_is_served_at_its_commit_until_it_is_updated(
     assert [course.slug for course in catalog.courses("en")] == ["own", "remote-course"]
     assert store.update(store.find("remote-course")).course.commit == second
     assert "Second words." in _source(catalog)
+    assert catalog.origin("remote-course") == store.find("remote-course")
+    assert catalog.origin("own") is None
     assert store.update(store.find("remote-course"), first).course.commit == first
     assert "First words." in _source(catalog)
     assert len([path for path in (store.root / ".copies").iterdir() if path.is_dir()]) == 1
@@ -87,6 +89,22 @@ def test_an_update_that_cannot_be_served_leaves_the_course_as_it_was(
         store.update(store.find("remote-course"), "HEAD")
     assert store.find("remote-course").commit == first
     assert "First words." in _source(catalog)
+
+
+def test_a_commit_that_changes_no_lesson_changes_the_pages_that_link_to_it(
+    remote: Path, store: CourseStore, catalog: Catalog
+) -> None:
+    _commit(remote, "Words.")
+    store.add(resolve_source(str(remote)))
+    _source(catalog)
+    before = catalog.digest
+    (remote / "README").write_text("Only this.")
+    _git(remote, "add", "--all")
+    _git(remote, "commit", "--quiet", "--message=Explain")
+    store.update(store.find("remote-course"))
+
+    _source(catalog)
+    assert catalog.digest != before
 
 
 def test_a_repository_with_several_courses_asks_for_one(remote: Path, store: CourseStore) -> None:
