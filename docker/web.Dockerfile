@@ -29,7 +29,7 @@ RUN SETUPTOOLS_SCM_PRETEND_VERSION="$LOCKSTEP_VERSION" /build/bin/python -c "fro
  && /build/bin/pip --python /venv install -q --no-deps /wheels/*.whl
 
 COPY docker/trim.sh docker/
-RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils && docker/trim.sh /venv
+RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils git && docker/trim.sh /venv
 
 # Build the documentation; its reference is generated from the settings and commands of both packages.
 FROM python:3.11-slim-bookworm AS docs
@@ -46,6 +46,11 @@ COPY docs docs
 RUN /venv/bin/python -m sphinx --quiet --fail-on-warning --nitpicky -b html -d /tmp/doctrees docs app/web/docs
 
 FROM python:3.11-slim-bookworm
+# For `lockstep course add`: git's own program and the one for https, without the Perl and the manuals of the package.
+RUN apt-get update -q && apt-get install -q -y --no-install-recommends ca-certificates libcurl3-gnutls libpcre2-8-0 \
+ && rm -rf /var/lib/apt/lists/* && ln -s git /usr/bin/git-upload-pack
+COPY --from=build /usr/bin/git /usr/bin/git
+COPY --from=build /usr/lib/git-core/git-remote-https /usr/lib/git-core/git-remote-https
 RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \
  && install -d -o lockstep -g lockstep -m 700 /run/lockstep /var/lib/lockstep
 WORKDIR /lockstep

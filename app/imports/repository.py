@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -101,8 +102,11 @@ def read_repository(address: Address, into: Path) -> Checkout:
     Raises:
         CannotImport: git failed, or something is over a limit.
     """
+    if not address.url.startswith(("https://", "file://")) and shutil.which("ssh") is None:
+        raise CannotImport("SSH is not installed; install it, or use an address that begins with https://")
     deadline = time.monotonic() + TIMEOUT_S
-    with tempfile.TemporaryDirectory(prefix="lockstep-git-") as temporary:
+    # Beside the result: in a container, the usual folder for temporary files is memory.
+    with tempfile.TemporaryDirectory(prefix="lockstep-git-", dir=into.parent) as temporary:
         git = _Git(Path(temporary) / "repository", deadline)
         git.run("init", "--quiet", "--bare", "--template=", str(git.folder), inside=False)
         git.run(
@@ -148,7 +152,8 @@ class _Git:
         """
         place = ["--git-dir", str(self.folder)] if inside else []
         command = ["git", *_options(), *place, *arguments]
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        beside = self.folder.parent
+        with tempfile.TemporaryFile(dir=beside) as output, tempfile.TemporaryFile(dir=beside) as errors:
             try:
                 process = subprocess.Popen(
                     command,
@@ -176,11 +181,14 @@ class _Git:
 
 
 def _reason(file: IO[bytes]) -> str:
-    """Why git failed: the first line of what it said that is no warning. The last ones are general advice."""
+    """Why git failed: the first line that names an error, or else is no warning. The last ones are general advice."""
     file.seek(0)
-    lines = file.read(_MAX_SAID_BYTES).decode("utf-8", "replace").splitlines()
-    said = (line.strip() for line in lines if not line.startswith(("warning:", "hint:")))
-    return next(filter(None, said), "")[:300]
+    text = file.read(_MAX_SAID_BYTES).decode("utf-8", "replace")
+    if "detected dubious ownership" in text:
+        return f"it belongs to another user; give it to user {os.geteuid()}"
+    lines = [line.strip() for line in text.splitlines() if not line.startswith(("warning:", "hint:"))]
+    said = (*(line for line in lines if line.startswith(("fatal:", "error:"))), *filter(None, lines), "")
+    return said[0][:300]
 
 
 def _options() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -173,3 +174,26 @@ def test_a_few_objects_that_name_billions_of_files_are_refused(
 def _write_tree(folder: Path, entries: str) -> str:
     command = ["git", "-C", str(folder), "mktree"]
     return subprocess.run(command, check=True, capture_output=True, text=True, input=entries).stdout.strip()
+
+
+@pytest.mark.parametrize("url", ["git@example.org:owner/name", "ssh://git@example.org/owner/name"])
+def test_without_ssh_an_address_that_needs_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotImport, match="SSH is not installed; install it, or use an address"):
+        read_repository(Address(url), tmp_path / "copy")
+
+
+def test_the_line_that_says_why_git_failed_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(CannotImport, match=r"fatal: '.*none' does not appear to be a git repository"):
+        read_repository(Address(f"file://{tmp_path}/none"), tmp_path / "copy")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_repository_of_another_user_is_refused_with_what_to_do(remote: Path, tmp_path: Path) -> None:
+    _commit(remote)
+    for path in (remote, *remote.rglob("*")):
+        os.chown(path, 62_000, 62_000)
+    with pytest.raises(CannotImport, match="it belongs to another user; give it to user 0"):
+        read_repository(Address(f"file://{remote}"), tmp_path / "copy")
