@@ -22,4 +22,5 @@ FEATURE = Feature(
     name="exports",
     routers=(router,),
     setup=setup,
+    open_in_maintenance=(r"/\w+/courses/[^/.]+/[^/.]+\.[a-z]+",),  # edits that a page sends are not stored
 )

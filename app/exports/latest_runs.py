@@ -46,7 +46,7 @@ class OutputsTooLarge(RequestTooLarge):
 async def latest_runs_by_cell(session: AsyncSession, learner: str, lesson: str) -> dict[str, CellRun]:
     """What the learner last wrote, ran or submitted in each cell of ``course/slug``, with the events stored so far.
 
-    What a visitor without an account has written, but not run, is known to their browser only.
+    What a visitor without an account has written, but not run, is known to their browser only; see ``edits``.
 
     Raises:
         OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.

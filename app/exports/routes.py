@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Literal, ParamSpec, TypeVar
 
 import structlog
@@ -18,6 +19,7 @@ from app.accounts.dependencies import OptionalLearnerId
 from app.db import Database
 from app.errors import NotFound, ServiceUnavailable
 from app.exports.cache import ExportCache
+from app.exports.edits import parse_edits, with_edits
 from app.exports.files import (
     MEDIA_TYPES,
     CourseArchive,
@@ -37,6 +39,7 @@ from app.runs.scratch_cells import in_page_order, list_scratch_cells
 from app.settings import Settings
 from app.web.access import Access
 from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
+from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 
 P = ParamSpec("P")
@@ -116,6 +119,28 @@ async def download(
     return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=what == "mine")
 
 
+@router.post(f"{LESSON_PATH}.{{form:form}}", name="export_edits")
+async def download_with_edits(
+    request: Request,
+    lang: str,
+    course: str,
+    slug: str,
+    form: ExportFormat,
+    learner: OptionalLearnerId,
+    catalog: CatalogDep,
+    db: DatabaseDep,
+    exporting: ExportLockDep,
+    settings: SettingsDep,
+) -> Response:
+    """The lesson with the learner's work, and with the edits that their page has sent. Nothing is stored."""
+    lesson = catalog.lesson(course, slug, lang)
+    edits = parse_edits((await read_form(request)).get("edits", ""), lesson)
+    origin = settings.public_url or str(request.base_url).rstrip("/")
+    page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
+    body = await _export_work(db, exporting, learner or "", lesson, page, form, settings, edits)
+    return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=True)
+
+
 @router.get("/courses/{course:slug}/lessons.{form:form}.zip", name="export_course")
 async def download_course(
     request: Request,
@@ -171,11 +196,12 @@ async def _export_work(
     page: str,
     form: ExportFormat,
     settings: Settings,
+    edits: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """The lesson with what the learner has run and added."""
+    """The lesson with what the learner has run and added. ``edits`` are newer than that."""
     async with exporting:  # waiting requests hold no outputs in memory
         async with db.session() as session:
-            runs = await latest_runs_by_cell(session, learner, lesson.key)
+            runs = with_edits(await latest_runs_by_cell(session, learner, lesson.key), edits)
             scratch = in_page_order(await list_scratch_cells(session, learner, lesson.key), lesson)
         return await _in_thread(form, _make, form, lesson, page, runs, scratch, settings, False)
 

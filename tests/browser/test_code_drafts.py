@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -102,3 +103,18 @@ async def test_what_is_typed_just_before_the_script_of_drafts_has_loaded_is_kept
 
     await expect(there.root.locator(".newer-draft")).to_contain_text("A newer version of your code was saved elsewhere")
     assert await there.code() == "print('phone')"
+
+
+async def test_a_visitor_downloads_edits_that_were_never_run(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await CellPageObject(page, "strategy").write("print('never run')")
+
+    async with page.expect_download(timeout=120_000) as downloading:
+        # The form leads to a file and not to a page, so there is no navigation to wait for.
+        await page.get_by_role("link", name="Notebook with my work").click(no_wait_after=True)
+
+    download = await downloading.value
+    assert download.suggested_filename == "distribution-strategies.ipynb"
+    notebook = json.loads((await download.path()).read_text())
+    assert "print('never run')" in {"".join(cell["source"]) for cell in notebook["cells"]}
+    assert page.url.endswith(LESSON)

@@ -87,6 +87,13 @@ async def test_changes_are_answered_with_503_and_a_time_to_try_again(app: FastAP
 
 
 @pytest.mark.usefixtures("closed")
+async def test_downloads_with_work_go_on(client: httpx.AsyncClient) -> None:
+    saved = await client.post(f"/en/courses/{LESSON}.ipynb", data={"edits": '{"hello": "mine"}'})
+
+    assert (saved.status_code, '"mine"' in saved.text) == (200, True)
+
+
+@pytest.mark.usefixtures("closed")
 async def test_only_admins_sign_in_and_everyone_can_sign_out(app: FastAPI) -> None:
     for role, status in ((Role.learner, 503), (Role.instructor, 503), (Role.admin, 303)):
         account = await _with_password(app, role)

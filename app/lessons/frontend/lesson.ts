@@ -3,6 +3,7 @@
 import { availableStorage, currentAccount } from "../../accounts/frontend/account-storage";
 import { Exercise } from "../../exercises/frontend/exercise";
 import { setUpPredictions } from "../../exercises/frontend/prediction";
+import { setUpDownloads } from "../../exports/frontend/download-edits";
 import { scratchCells, send } from "../../runs/frontend/api";
 import { Cell } from "../../runs/frontend/cell";
 import { Drafts, moveDrafts } from "../../runs/frontend/drafts";
@@ -80,6 +81,7 @@ export function setUpCells(): void {
     for (const cell of cells.all) cell.keep();
   });
   shareDrafts(lesson, own, drafts);
+  setUpDownloads(own);
   const page: ScratchPage = {
     lesson,
     drafts,

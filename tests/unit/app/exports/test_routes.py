@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,39 @@ async def test_it_comes_in_other_formats_as_a_file(
     assert "new" not in original.text.partition("Some prose.")[2]
     assert "new" in mine.text.partition("Some prose.")[2]
     assert mine.headers["cache-control"] == "private, no-store"
+
+
+async def test_a_visitors_edits_that_were_not_run_are_in_the_file_and_nowhere_else(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    run = await press_run(client, "print('ran')")
+    await supervisor.finish(await supervisor.run(run["id"]))
+    await _finished(client, run["id"])
+    edits = {"edits": json.dumps({"alone": "print('edited')"})}
+
+    answer = await client.post(ADDRESS, data=edits)
+    theirs = await stranger.post(ADDRESS, data=edits | {"edits": "{}"})
+
+    assert answer.headers["content-disposition"] == 'attachment; filename="first.ipynb"'
+    assert answer.headers["cache-control"] == "private, no-store"
+    cells = {cell.id: cell.source for cell in nbformat.reads(answer.text, as_version=4).cells}
+    assert (cells["cell-hello"], cells["cell-alone"].split("\n")[-1]) == ("print('ran')", "print('edited')")
+    for other in (theirs.text, (await client.get(ADDRESS, params={"with": "mine"})).text):
+        assert "edited" not in other
+    assert "ran" not in theirs.text.partition("Some prose.")[2]
+
+
+@pytest.mark.parametrize("body", [b"", b"edits=%5B%5D", b"edits=" + b"x" * 300_000])
+async def test_edits_that_are_none_or_too_many_are_refused(client: httpx.AsyncClient, body: bytes) -> None:
+    refused = await client.post(ADDRESS, content=body, headers={"content-type": "application/x-www-form-urlencoded"})
+
+    assert refused.status_code == (413 if len(body) > 100_000 else 422)
+
+
+async def test_another_site_cannot_make_a_browser_download_work(client: httpx.AsyncClient) -> None:
+    refused = await client.post(ADDRESS, data={"edits": "{}"}, headers={"sec-fetch-site": "cross-site"})
+
+    assert refused.status_code == 403
 
 
 async def test_the_source_of_a_lesson_keeps_its_address(client: httpx.AsyncClient) -> None:

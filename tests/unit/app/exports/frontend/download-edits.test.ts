@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { editsOf } from "../../../../../app/exports/frontend/download-edits";
+
+test("only the cells that differ from the lesson are sent, with empty ones", () => {
+  const cells = [
+    { name: "same", original: "x = 1", currentCode: "x = 1" },
+    { name: "edited", original: "x = 1", currentCode: "x = 2" },
+    { name: "emptied", original: "x = 1", currentCode: "" },
+  ];
+  assert.deepEqual(editsOf(cells), { edited: "x = 2", emptied: "" });
+});
