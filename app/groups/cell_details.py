@@ -28,7 +28,9 @@ from runners.wire.protocol import ErrorEvent, Outcome
 MAX_RUNS = 500
 """The latest runs of a cell that a page looks at."""
 _SAMPLES_PER_KIND = 3
-_MAX_CODE, _MAX_MESSAGE = 20_000, 500
+MAX_CODE = 20_000
+"""Characters of the code of a sample."""
+_MAX_MESSAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> 
     findings = [
         _Finding(run, member, account, kind, message)
         for run, member, account, results in found
-        for kind, message in _wrong_checks(scope, lesson, cell, results)
+        for kind, message in wrong_checks(scope, lesson, cell, results)
     ]
     columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
     empty = gettext("Nobody gave a wrong answer in this time.")
@@ -128,7 +130,7 @@ def _of_learners(scope: ReportScope, lesson: str, cell: str) -> Select[Run, Grou
     )
 
 
-def _wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
+def wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
     """The kind of each check that was judged and not passed, and what its message said."""
     words = {
         "failed": gettext("another result"),
@@ -154,7 +156,7 @@ def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Se
         who[kind].add(account.id)
         if finding.is_shared and len(samples[kind]) < _SAMPLES_PER_KIND and (kind, account.id) not in shown:
             shown.add((kind, account.id))
-            code = finding.run.code[:_MAX_CODE]
+            code = finding.run.code[:MAX_CODE]
             samples[kind].append(CodeSample(account.id, account.name, finding.run.created_at, finding.message, code))
     kinds = sorted(runs, key=lambda kind: (-len(who[kind]), -runs[kind], kind))
     rows = [(ReportCell(kind), count_cell(len(who[kind]), learners), count_cell(runs[kind])) for kind in kinds]

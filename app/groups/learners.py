@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.db import Database
 from app.exercises.models import Submission, Verdict
-from app.groups.cell_details import CodeSample, first_errors, shows_code
+from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_checks
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.reports import ReportScope
 from app.groups.service import list_deadlines
@@ -100,6 +100,18 @@ class FailedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """A try at an exercise that did not pass. ``sample`` is its code, if the learner shows it."""
+
+    lesson: str
+    cell: str
+    at: datetime
+    checks: Sequence[str]
+    """Those that were not passed, and how each ended."""
+    sample: CodeSample | None
+
+
+@dataclass(frozen=True, slots=True)
 class LearnerReport:
     """All that the staff of a group sees of a learner, apart from the note. The learner sees the same."""
 
@@ -110,6 +122,7 @@ class LearnerReport:
     """Of the lessons, by their keys."""
     exercises: Sequence[ExerciseRow]
     deadlines: Sequence[DueRow]
+    wrong_answers: Sequence[WrongAnswer]
     failed_runs: Sequence[FailedRun]
 
 
@@ -190,8 +203,9 @@ async def report_learner(scope: ReportScope, account: Account, member: GroupMemb
     keys = [f"{scope.group.course}/{entry.slug}" for entry in scope.lessons()]
     rows = [mine[key] for key in keys if key in mine]
     states = {row.lesson: lesson_state(row, due.get(row.lesson), scope.at) for row in rows}
+    wrong = await _wrong_answers(scope, account, member)
     failed = await _failed_runs(scope, account, member)
-    return LearnerReport(account, member, rows, states, exercises, deadlines, failed)
+    return LearnerReport(account, member, rows, states, exercises, deadlines, wrong, failed)
 
 
 def _due_state(done_at: datetime | None, due_at: datetime, at: datetime) -> LessonStanding:
@@ -245,6 +259,26 @@ async def _exercises(scope: ReportScope, account: Account) -> Sequence[ExerciseR
         .order_by(Run.lesson, Run.cell)
     )
     return [ExerciseRow(*row) for row in await scope.session.execute(found)]
+
+
+async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[WrongAnswer]:
+    query = (
+        select(Run, Submission.results)
+        .join(Submission, Submission.run_id == Run.id)
+        .where(JUDGED, Run.learner_id == account.learner_id, scope.in_course(Run.lesson))
+        .where(Submission.verdict == Verdict.failed, *scope.during(Run.created_at))
+        .order_by(Run.created_at.desc(), Run.id)
+        .limit(_SHOWN_RUNS)
+    )
+    answers = []
+    for run, results in await scope.session.execute(query):
+        found = list(wrong_checks(scope, run.lesson, run.cell, results))
+        sample = None
+        if shows_code(member, run.created_at):
+            messages = "\n".join(message for _, message in found if message)
+            sample = CodeSample(account.id, account.name, run.created_at, messages, run.code[:MAX_CODE])
+        answers.append(WrongAnswer(run.lesson, run.cell, run.created_at, [check for check, _ in found], sample))
+    return answers
 
 
 async def _failed_runs(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[FailedRun]:

@@ -6,15 +6,16 @@ Days are those of the group's time zone. Services flush; the caller commits.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account
+from app.accounts.models import Account, Role
 from app.db import dialect_insert, now
 from app.groups.errors import InvalidGroup
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
@@ -43,8 +44,10 @@ class OwnGroup:
     """A group in the list of one of its members."""
 
     group: Group
-    role: GroupRole
+    member: GroupMember
     learners: int
+    staff: Sequence[str]
+    """The names of its instructors and assistants, who see what its learners did."""
 
 
 def group_zone(group: Group) -> ZoneInfo:
@@ -134,9 +137,22 @@ async def list_own_groups(session: AsyncSession, account: Account) -> Sequence[O
         .correlate(Group)
         .scalar_subquery()
     )
-    mine = select(Group, GroupMember.role, learners).join(GroupMember, GroupMember.group_id == Group.id)
+    mine = select(Group, GroupMember, learners).join(GroupMember, GroupMember.group_id == Group.id)
     found = await session.execute(mine.where(GroupMember.account_id == account.id).order_by(Group.name, Group.id))
-    return [OwnGroup(group, GroupRole(role), count) for group, role, count in found]
+    rows = [(group, member, count) for group, member, count in found]
+    staff = await _staff_names(session, [group.id for group, *_ in rows])
+    return [OwnGroup(group, member, count, staff[group.id]) for group, member, count in rows]
+
+
+async def _staff_names(session: AsyncSession, groups: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Who sees the learners of each of these groups, apart from admins; see ``permissions.staff_role``."""
+    sees = or_(GroupMember.role == GroupRole.assistant, Account.role != Role.learner)
+    mine = select(GroupMember.group_id, Account.name).join(Account, Account.id == GroupMember.account_id)
+    staff = mine.where(GroupMember.group_id.in_(groups), GroupMember.role != GroupRole.learner, sees)
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for group, name in await session.execute(staff.order_by(Account.name, Account.id)):
+        names[group].append(name)
+    return names
 
 
 async def list_other_groups(session: AsyncSession, account: Account, most: int) -> Sequence[Group]:

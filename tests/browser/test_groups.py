@@ -51,6 +51,9 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     await learner.reload()
     await expect(learner.get_by_text("ValueError")).to_be_visible()
     await assert_accessible_everywhere(learner, "own page of a group")
+    await learner.goto(grace.site.url("/en/groups"))
+    await expect(learner.get_by_text("They see your code.")).to_be_visible()
+    await assert_accessible_everywhere(learner, "own groups")
 
     cell = f"cells/errors?lesson={COURSE}%2F{LESSON}&cell={CELL}"
     paths = ["reports/lessons", "reports/errors", "reports/questions", "learners", f"learners/{account.id}", cell]
@@ -61,4 +64,6 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     await expect(teacher.get_by_text("print(undefined)")).to_be_visible()
     for language in ("ko", "zh"):
         translated = group.replace("/en/", f"/{language}/")
+        own = [grace.site.url(f"/{language}/groups"), f"{translated}/me"]
+        await assert_fits_phones_in(language, learner, own)
         await assert_fits_phones_in(language, teacher, [f"{translated}/{path}" for path in (*paths, "settings")])

@@ -270,6 +270,27 @@ async def test_a_learner_is_reported_with_deadlines_and_shared_code(filled: Fill
     ]
 
 
+async def test_a_learners_wrong_answers_are_reported_with_code_only_if_it_is_shared(filled: Filled) -> None:
+    wrong = CheckResult("takes_one", 5, "failed", "It got 3.")
+    for days_ago, code in ((1, "new"), (10, "before the agreement")):
+        await filled.tried(
+            "Ada", "failed", CheckResult("is_the_mean", 5, "passed"), wrong, days_ago=days_ago, code=code
+        )
+    await filled.tried("Ada", "passed", code="right")
+    await filled.tried("Bob", "failed", wrong, code="of Bob")
+
+    ada = filled.people["Ada"]
+    async with filled.scope() as scope:
+        member = await scope.session.get_one(GroupMember, (filled.group.id, ada.id))
+        shared, older = (await report_learner(scope, ada, member)).wrong_answers
+
+    assert shared.sample is not None
+    assert (shared.sample.code, shared.sample.message) == ("new", "It got 3.")
+    assert older.sample is None
+    assert [len(answer.checks) for answer in (shared, older)] == [1, 1]
+    assert shared.checks[0].endswith(": another result")
+
+
 @pytest.mark.parametrize("name", list(REPORTS))
 async def test_a_group_without_learners_has_a_sentence_for_every_report(
     database: Database, catalog: Catalog, name: str

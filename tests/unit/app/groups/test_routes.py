@@ -128,6 +128,54 @@ async def test_learners_join_by_a_link_and_see_what_instructors_see(room: Classr
     assert "Ada" in (await teacher.get(f"{group}/learners")).text
 
 
+async def test_learners_see_in_their_settings_who_sees_them_and_can_leave(room: Classroom) -> None:
+    grace, teacher = await room.person("Grace <b>", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    helper, _ = await room.joined(link, "Helper")
+    await teacher.post(f"{group}/settings/members/{helper.id}", data={"role": "assistant"})
+    _, ada = await room.joined(link, "Ada", code="yes")
+    _, bob = await room.joined(link, "Bob")
+
+    for browser, code in ((ada, "They see your code."), (bob, "They do not see your code.")):
+        settings = (await browser.get("/en/settings")).text
+        assert 'href="/en/groups"' in settings.partition('class="settings-nav"')[2].partition("</nav>")[0]
+        page = (await browser.get("/en/groups")).text
+        assert "Grace &lt;b&gt;, Helper" in page
+        assert code in page
+        assert f'href="{group}/me"' in page
+    await room.change(update(Account).where(Account.id == grace.id).values(role=Role.learner))
+    assert "Grace" not in (await ada.get("/en/groups")).text.partition('class="group-list"')[2]
+
+    assert (await ada.post(f"{group}/leave")).headers["location"] == "/en/groups"
+    assert "You are in no group." in (await ada.get("/en/groups")).text
+    assert "/leave" not in (await teacher.get("/en/groups")).text
+
+
+def section(page: str, title: str) -> str:
+    """The HTML of the section of a page with this heading."""
+    return page.partition(f'aria-labelledby="{title}"')[2].partition("</section>")[0]
+
+
+async def test_the_own_page_has_everything_that_the_page_of_the_staff_has(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada", code="yes")
+    await room.failed_run(ada, "print('mine')")
+
+    own = (await learner.get(f"{group}/me")).text
+    theirs = (await teacher.get(f"{group}/learners/{ada.id}")).text
+
+    sections = ("lessons-title", "exercises-title", "wrong-title", "errors-title")
+    for title in sections:
+        ours, yours = (section(text, title) for text in (own, theirs))
+        assert ours.strip()
+        assert ours == yours
+    for fact in ("Ada", f"@{ada.handle}", "print(&#39;mine&#39;)"):
+        assert fact in own
+        assert fact in theirs
+
+
 async def test_everyone_else_finds_nothing_of_a_group(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
