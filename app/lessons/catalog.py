@@ -67,6 +67,17 @@ class Outline:
         """All lessons, in order."""
         return tuple(entry for module in self.modules for entry in module.lessons)
 
+    @property
+    def requirements(self) -> Mapping[str, tuple[Lesson, ...]]:
+        """The lessons to read first, by the slug of each lesson that names some that are available."""
+        available = [entry.lesson for entry in self.lessons if entry.lesson]
+        there = {slug: lesson for lesson in available for slug in (*lesson.was, lesson.slug)}
+        return {
+            lesson.slug: found
+            for lesson in available
+            if (found := tuple(there[slug] for slug in lesson.requires if slug in there))
+        }
+
 
 class CatalogView:
     """Queries, each on one snapshot; safe from any thread."""

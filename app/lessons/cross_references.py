@@ -57,14 +57,16 @@ def _circle(root: Path, path: Path, documents: Mapping[Path, Document]) -> str |
 
     if slug in required(slug):
         return f"'requires' names the lesson itself; remove '{slug}'"
-    before, coming = {slug}, [(slug, lesson) for lesson in required(slug)]
+    before = {slug}
+    coming: list[tuple[str, ...]] = [(slug, lesson) for lesson in required(slug)]
     while coming:
-        first, lesson = coming.pop()
+        *path_there, lesson = coming.pop()
         if slug in required(lesson):
-            return f"'requires' goes in a circle: '{lesson}' requires '{slug}'; remove one of the two"
+            circle = " → ".join((*path_there, lesson, slug))
+            return f"'requires' goes in a circle: {circle}; remove one of these lessons from 'requires'"
         if lesson not in before:
             before.add(lesson)
-            coming += [(first, other) for other in required(lesson)]
+            coming += [(*path_there, lesson, other) for other in required(lesson)]
     return None
 
 

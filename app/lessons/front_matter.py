@@ -89,7 +89,8 @@ class FrontMatter:
     kerases: tuple[int, ...] | None = None
     """A list of the versions of Keras a learner may choose from. Without it there is no choice."""
     requires: tuple[str, ...] | None = None
-    """A list of lessons of the same course to read first, by the names of their folders."""
+    """A list of lessons of the same course to read first, by the names of their folders. Pages show them, and whether
+    the learner has completed them; no lesson is ever locked."""
     was: tuple[str, ...] | None = None
     """A list of former names of the lesson's folder. Learners' work and old links follow to this lesson."""
     requires_line: int = 1

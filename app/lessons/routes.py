@@ -12,8 +12,8 @@ Contexts of the templates. Each also has ``mistakes``: the errors in the files, 
 ``lessons/course.html``
     ``outline``.
 ``lessons/lesson.html``
-    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``requires``: lessons, ``machines``: labels by
-    topology. If ``lesson.language`` is not ``lang``, there is no translation and the page says so.
+    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: labels by topology.
+    If ``lesson.language`` is not ``lang``, there is no translation and the page says so.
 """
 
 from __future__ import annotations
@@ -144,9 +144,6 @@ def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str, setting
         "outline": catalog.outline(lesson.course, language),
         "previous": before,
         "next": after,
-        "requires": [
-            found for slug in lesson.requires if (found := catalog.find_lesson(f"{lesson.course}/{slug}", language))
-        ],
         "machines": lesson_machine_labels(lesson),
         "mistakes": format_mistakes(catalog, lesson.course, lesson.slug),
         "links": source_links(lesson, settings, catalog.origin(lesson.course)),

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import expect
 
 from app.db import Database, now
-from app.progress.models import LessonProgress
+from app.progress.models import LedgerEntry, LessonProgress
 from tests.browser.conftest import VisitorFactory
 from tests.browser.signed_in_visitors import admit_signed_in
 
@@ -47,3 +47,26 @@ async def test_a_learners_page_gets_all_pieces_at_once_and_nothing_moves(hall: V
     assert asked.count("/en/pieces") == 1
     assert not {"/en/progress", "/en/progress/outline", "/en/account-menu", "/en/notifications/bell"} & set(asked)
     assert await page.evaluate(MOVED) == []
+
+
+async def test_a_page_says_which_of_the_required_lessons_are_done(hall: VisitorFactory) -> None:
+    visitor, account = await admit_signed_in(hall, "Ada Byron")
+    done, left = (f"{COURSE}/{slug}" for slug in ("scaling-the-loss", "collectives"))
+    db = Database(visitor.site.database)
+    async with db.writing() as session:
+        session.add(LedgerEntry(learner_id=account.learner_id, kind="lesson", subject=done, xp=0, occurred_at=now()))
+    await db.close()
+    page = await visitor.page()
+    await page.goto(visitor.site.url(LESSON))
+    await expect(page.locator("#progress-header-button")).to_be_visible()
+
+    await page.evaluate(
+        """(keys) => {
+          const place = document.querySelector(".lesson-head");
+          for (const key of keys) place.insertAdjacentHTML("beforeend", `<i data-required-lesson="${key}"></i>`);
+          document.body.dispatchEvent(new CustomEvent("lockstep:progress"));
+        }""",
+        [done, left],
+    )
+
+    await expect(page.locator("[data-required-lesson]")).to_have_text(["done", "not done yet"])

@@ -348,3 +348,6 @@ async def test_a_lesson_names_the_lessons_to_read_first(
     link = '<a href="/ko/courses/small/first" lang="en">The first lesson</a>'
     assert f"먼저 읽을 레슨: {link}" in (await client.get("/ko/courses/small/second")).text
     assert "Read first:" not in (await client.get("/en/courses/small/first")).text
+    course = (await client.get("/en/courses/small")).text
+    assert 'Read first: <span>The first lesson</span><span class="requirement-words"' in course
+    assert course.count('data-required-lesson="small/first"') == 1

@@ -44,7 +44,7 @@ class ProgressHeader {
     private readonly readingProgress: ReadingProgressStore,
   ) {
     if (this.reading) setUpScrollTracking(this.reading, readingProgress, (reading) => void this.onProgress(reading));
-    this.paint(new Map());
+    this.paint(null);
     const here = this.lastHere();
     if (here) this.offer(here);
     document.addEventListener("htmx:after:swap", () => this.swapped());
@@ -199,7 +199,11 @@ class ProgressHeader {
 
   private async fetchStages(): Promise<void> {
     const links = document.querySelectorAll<HTMLElement>("a[data-lesson-link]");
-    if (!this.who || !links.length) return;
+    if (!links.length) return;
+    if (!this.who) {
+      this.paint(new Map());
+      return;
+    }
     const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
     const stages = new Map<string, LessonState>();
     const given = this.place.querySelector<HTMLElement>("[data-stages]")?.dataset;
@@ -218,10 +222,11 @@ class ProgressHeader {
     this.paint(stages);
   }
 
-  private paint(stages: Map<string, LessonState>): void {
+  /** Shows the stages; null while the page does not know them. */
+  private paint(stages: Map<string, LessonState> | null): void {
     for (const link of document.querySelectorAll<HTMLElement>("a[data-lesson-link]")) {
       const lesson = link.dataset.lessonLink ?? "";
-      const state = stages.get(lesson);
+      const state = stages?.get(lesson);
       const known = state?.stage ?? "new";
       const stage = known === "new" && this.readingProgress.find(lesson) ? "started" : known;
       const done = stage === "completed" || stage === "revisited";
@@ -233,6 +238,11 @@ class ProgressHeader {
           : "";
       const word = done ? say("learning.done") : stage === "started" ? say("learning.begun") : "";
       if (words) words.textContent = [word, exercises].filter(Boolean).join(" · ");
+    }
+    if (!stages) return;
+    for (const words of document.querySelectorAll<HTMLElement>("[data-required-lesson]")) {
+      const stage = stages.get(words.dataset.requiredLesson ?? "")?.stage;
+      words.textContent = say(stage === "completed" || stage === "revisited" ? "learning.done" : "learning.notDone");
     }
   }
 

@@ -183,11 +183,35 @@ def test_a_lesson_cannot_be_required_before_itself(catalog: Catalog, root: Path)
     write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [two]\n")
     write_lesson(root / "course" / "two", "Words.\n", header=f"{FRONT_MATTER}requires: [one]\n")
     catalog.reload()
-    circle = "'requires' goes in a circle"
+    circle, remedy = "'requires' goes in a circle", "remove one of these lessons from 'requires'"
     assert _problems(catalog) == [
-        f"one/lesson.md:6: {circle}: 'two' requires 'one'; remove one of the two",
-        f"two/lesson.md:6: {circle}: 'one' requires 'two'; remove one of the two",
+        f"one/lesson.md:6: {circle}: one → two → one; {remedy}",
+        f"two/lesson.md:6: {circle}: two → one → two; {remedy}",
     ]
+
+
+def test_a_circle_of_several_lessons_is_reported_at_each_of_them(root: Path) -> None:
+    write_toml(root, "one", "two", "three", "four")
+    for slug, first in (("one", "two"), ("two", "three"), ("three", "one"), ("four", "one")):
+        write_lesson(root / "course" / slug, "Words.\n", header=f"{FRONT_MATTER}requires: [{first}]\n")
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+
+    circles = [
+        f"{way.partition(' ')[0]}/lesson.md:6: 'requires' goes in a circle: {way}; "
+        "remove one of these lessons from 'requires'"
+        for way in ("one → two → three → one", "two → three → one → two", "three → one → two → three")
+    ]
+    assert _problems(catalog) == sorted(circles)
+
+
+def test_an_outline_says_what_to_read_first(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}was: [first]\n")
+    write_lesson(root / "course" / "two", "Words.\n", header=f"{FRONT_MATTER}requires: [first, three]\n")
+    catalog.reload()
+
+    found = catalog.outline("course", "en").requirements
+    assert {slug: [lesson.slug for lesson in lessons] for slug, lessons in found.items()} == {"two": ["one"]}
 
 
 def test_one_bad_slug_hides_no_other_mistake(root: Path) -> None:
