@@ -47,7 +47,7 @@ _KEY = f"{COURSE}/{LESSON}"
 _MIDDLE = f"{500:014d}{0:016d}"
 ASKED = {
     "page": PAGE,
-    "pieces": f"/en/pieces?course={COURSE}",
+    "pieces": f"/en/pieces?course={COURSE}&lesson={LESSON}",
     "comments": f"{PAGE}/comments",
     "older comments": f"{PAGE}/comments?before={_MIDDLE}",
     "runs of a lesson": f"/runs?lesson={_KEY}",

@@ -62,7 +62,7 @@ LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _PIECES = {
     "page": PAGE,
-    "pieces": f"/en/pieces?course={COURSE}",
+    "pieces": f"/en/pieces?course={COURSE}&lesson={LESSON}",
     "header": f"/en/progress?course={COURSE}",
     "outline": f"/en/progress/outline?course={COURSE}",
     "menu": "/en/account-menu",

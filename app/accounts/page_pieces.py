@@ -30,6 +30,8 @@ class PageViewer:
     account: Account | None
     course: str
     """A slug from the URL, which need not exist; "" for a page about no course."""
+    lesson: str
+    """A slug from the URL, which need not exist; "" for a page about no lesson."""
     page_url: str
     """The page's URL as the browser states it, or ""."""
     cookies: Cookies
@@ -47,7 +49,8 @@ class PagePiece:
 
     name: str
     target: str = ""
-    """A CSS selector of its place; "" for a piece that another one contains."""
+    """A CSS selector of its place; "" for a piece that another one contains. If it renders nothing, the page need not
+    have that place."""
     swap: str = "innerHTML"
     facts: Sequence[ScalarSelect[Any]] = ()
     """All that it shows from SQL, or what changes with it. Each is a single value."""

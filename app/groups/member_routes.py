@@ -9,6 +9,8 @@ Contexts of the templates:
     ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
 ``groups/learner.html``
     ``report`` (LearnerReport), ``own``: whether the learner looks, and what ``learner_context`` adds.
+``groups/deadlines.html``
+    See ``page_piece.deadlines_context``.
 ``groups/stop_reminders.html``
     ``done``, ``parts``: the parts of the link.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -31,23 +33,25 @@ from app.groups import members, service
 from app.groups.dependencies import GroupViewerDep
 from app.groups.learners import LearnerReport, report_learner
 from app.groups.models import Group, GroupMember, GroupRole
+from app.groups.page_piece import deadlines_context
 from app.groups.permissions import GroupViewer, find_own_membership
 from app.groups.reminders import stop_reminders, verify_stop_link
 from app.groups.report_table import report_window
 from app.groups.reports import ReportScope
 from app.groups.responses import group_page, redirect_after
 from app.lessons.catalog import CatalogView
-from app.lessons.dependencies import CatalogDep
+from app.lessons.dependencies import CatalogDep, WholeCatalogDep
 from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, read_form
 from app.web.languages import LANGUAGE_PREFIX
-from app.web.rendering import render_private_page
+from app.web.rendering import render_fragment, render_private_page
 from app.web.user_text import redisplayed_text
 
 router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/groups")
 
 GroupId = Annotated[str, Path(max_length=64)]
+Slug = Annotated[str, Query(max_length=80)]
 JoinToken = Annotated[str, Path(max_length=200)]
 CSRF_EXEMPT_PATHS = r"/\w+/groups/reminders/[^/]+/[^/]+/[^/]+"
 """Mail programs post to these with one click. Their signature says who asks."""
@@ -76,6 +80,22 @@ async def create_group(
     except InvalidInput as e:
         return await _list_page(request, account, db, catalog, e, fields)
     return redirect_after(request, "group_created", "group_settings", group_id=made)
+
+
+@router.get("/deadlines", name="deadlines", tags=[Access.account])
+async def show_deadlines(
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    db: DatabaseDep,
+    catalog: WholeCatalogDep,
+    course: Slug = "",
+    lesson: Slug = "",
+) -> HTMLResponse:
+    """Those on a course's or a lesson's page again, after progress."""
+    async with db.session() as session:
+        context = await deadlines_context(session, account, catalog, course, lesson)
+    return render_fragment(request, "groups/deadlines.html", **context)
 
 
 @router.get("/join/{token}", name="join_group_page", tags=[Access.account])

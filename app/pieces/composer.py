@@ -84,7 +84,7 @@ class PieceComposer:
                 piece.target, piece.swap, done[piece.name]
             )
             for piece in self.pieces
-            if piece.target
+            if piece.target and done[piece.name]
         ]
         return KeptPart("\n".join(placed).encode())
 

@@ -30,12 +30,14 @@ async def page_pieces(
     cookies: CookiesDep,
     db: DatabaseDep,
     course: Annotated[str, Query(max_length=80)] = "",
+    lesson: Annotated[str, Query(max_length=80)] = "",
 ) -> Response:
     principal = await get_principal(request, composer.principal_query)
     viewer = PageViewer(
         learner_id=principal.learner_id,
         account=principal.account,
         course=course,
+        lesson=lesson,
         page_url=request.headers.get("hx-current-url", ""),
         cookies=cookies,
         render=partial(render_part, request),

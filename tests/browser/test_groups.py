@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+from datetime import UTC, datetime, time, timedelta
+
 from playwright.async_api import expect
 
 from app.accounts.models import Role
 from app.db import Database, now
+from app.groups.models import Group, GroupDeadline, GroupMember
 from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
@@ -27,6 +31,28 @@ async def worked(url: str, learner_id: str) -> None:
         session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
         session.add(LessonProgress(learner_id=learner_id, lesson=key, started_at=now(), last_seen_at=now(), anchor=""))
     await db.close()
+
+
+async def test_a_learner_sees_deadlines_on_the_lesson_and_on_the_course_map(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron")
+    group = secrets.token_hex(16)
+    due_at = datetime.combine(now().date() + timedelta(days=4), time(), UTC)
+    db = Database(ada.site.database)
+    async with db.writing() as session:
+        session.add(Group(id=group, name="Autumn", course=COURSE, time_zone="UTC", created_at=now()))
+        await session.flush()
+        session.add(GroupMember(group_id=group, account_id=account.id, role="learner", joined_at=now(), note=""))
+        for exercise in ("", CELL):
+            session.add(GroupDeadline(group_id=group, lesson=f"{COURSE}/{LESSON}", exercise=exercise, due_at=due_at))
+    await db.close()
+    page = await ada.page()
+
+    for path, shown in ((f"/en/courses/{COURSE}/{LESSON}", "This lesson"), (f"/en/courses/{COURSE}", "All deadlines")):
+        await page.goto(ada.site.url(path))
+        await expect(page.locator("#deadlines li")).to_have_count(2)
+        await expect(page.locator("#deadlines")).to_contain_text("due in 3 days")
+        await expect(page.locator("#deadlines")).to_contain_text(shown)
+        await assert_accessible_everywhere(page, f"deadlines on {path}")
 
 
 async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: VisitorFactory) -> None:

@@ -22,6 +22,7 @@ from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.accounts.models import Account, AuthSession, Role
 from app.accounts.page_pieces import PageViewer
 from app.db import Database, now
+from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.main import create_app
 from app.notifications.models import NotificationKind
 from app.notifications.service import mark_read, notify
@@ -122,6 +123,19 @@ async def test_after_every_change_each_viewer_gets_what_a_new_process_renders(
         async with db.writing() as session:
             await session.execute(update(Account).where(Account.id == ada.id).values(**values))
 
+    async def join() -> None:
+        group = {"id": "a" * 32, "name": "Autumn", "course": "small", "time_zone": "UTC", "created_at": moment}
+        member = {"group_id": "a" * 32, "account_id": ada.id, "role": GroupRole.learner, "joined_at": moment}
+        async with db.writing() as session:
+            session.add(Group(**group))
+            await session.flush()
+            session.add(GroupMember(**member, note=""))
+
+    async def postpone(days: int) -> None:
+        row = GroupDeadline(group_id="a" * 32, lesson=LESSON, exercise="", due_at=now() + timedelta(days=days))
+        async with db.writing() as session:
+            await session.merge(row)
+
     steps: dict[str, tuple[Callable[[], Awaitable[None]], bool]] = {
         "opens": (lambda: visit(0, "a"), True),
         "scrolls": (lambda: visit(0, "b"), True),
@@ -138,6 +152,10 @@ async def test_after_every_change_each_viewer_gets_what_a_new_process_renders(
         "lives elsewhere": (lambda: change(time_zone="Pacific/Auckland"), False),
         "teaches": (lambda: change(role=Role.instructor), True),
         "stops teaching": (lambda: change(role=Role.learner), True),
+        "joins a group": (join, False),
+        "has a deadline": (lambda: postpone(5), True),
+        "has more time": (lambda: postpone(9), True),
+        "meets the deadline": (lambda: award(LearningEvent("lesson", LESSON)), True),
     }
     others = {name: await ask(browsers[name]) for name in NAMES if name != "ada"}
     for step, (take, shows) in steps.items():
@@ -342,4 +360,4 @@ async def test_a_page_requests_its_pieces_at_once_and_nothing_else_of_its_viewer
     loads = [element for element in elements if 'id="session"' not in element]
 
     assert len(loads) == 1, loads
-    assert 'hx-get="/en/pieces?course=small"' in loads[0]
+    assert 'hx-get="/en/pieces?course=small&amp;lesson=first"' in loads[0]
