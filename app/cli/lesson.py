@@ -17,6 +17,7 @@ from app.cli.exercise_check import judge_samples
 from app.cli.lesson_diff import diff_translations
 from app.cli.lesson_export import export_lessons
 from app.cli.lesson_import import import_lessons
+from app.cli.lesson_new import new_lesson
 from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, shown_path
 from app.cli.lesson_runner import (
     LessonRunner,
@@ -42,10 +43,9 @@ Show = Callable[[str], object]
 """Prints a part of the report."""
 
 app = typer.Typer(no_args_is_help=True, help="List, check, import, and export lessons.")
+app.command("new")(new_lesson)
 app.command("import")(import_lessons)
 app.command("export")(export_lessons)
-
-
 app.command("diff")(diff_translations)
 
 

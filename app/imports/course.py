@@ -24,17 +24,13 @@ from app.imports.source import MAX_FILE_BYTES, CodeSegment, SourceDocument, Text
 from app.imports.source_tree import AssetFolder, SourceTree
 from app.lessons.document import MAX_SOURCE_BYTES
 from app.lessons.front_matter import SLUG_PATTERN
+from app.lessons.jupyter_metadata import JUPYTEXT
 from app.lessons.snapshot import Snapshot, load_snapshot
 from runners.wire.jupyter_kernels import JupyterKernel
 from runners.wire.protocol import Topology, UnknownTopology
 
 _log = structlog.get_logger(__name__)
 
-_JUPYTEXT = {
-    "notebook_metadata_filter": "all,-language_info,-jupytext.text_representation.jupytext_version",
-    "root_level_metadata_filter": "jupytext,kernelspec,-all",
-    "text_representation": {"extension": ".md", "format_name": "myst", "format_version": 0.13},
-}
 _EMBEDDED = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=%\s]*", re.ASCII)
 _WORDS_PER_MINUTE = 180
 _MAX_SUMMARY = 200
@@ -245,7 +241,7 @@ def _front_matter(page: Page, summary: str, body: str, cells: int, options: Impo
         values["keras"] = keras
     if document.tags:
         values["tags"] = list(document.tags)
-    values["jupytext"] = _JUPYTEXT
+    values["jupytext"] = JUPYTEXT
     values["kernelspec"] = {"display_name": kernel.title, "language": "python", "name": kernel.name}
     return f"---\n{yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=100_000)}---\n"
 

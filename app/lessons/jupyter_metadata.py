@@ -11,6 +11,12 @@ from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse
 from runners.wire.jupyter_kernels import JupyterKernel
 from runners.wire.protocol import Topology
 
+JUPYTEXT = {
+    "notebook_metadata_filter": "all,-language_info,-jupytext.text_representation.jupytext_version",
+    "root_level_metadata_filter": "jupytext,kernelspec,-all",
+    "text_representation": {"extension": ".md", "format_name": "myst", "format_version": 0.13},
+}
+"""The value of ``jupytext`` in the front matter of a lesson that we write."""
 JUPYTEXT_METADATA = (
     "jupytext: {notebook_metadata_filter: 'all,-language_info,-jupytext.text_representation.jupytext_version', "
     "root_level_metadata_filter: 'jupytext,kernelspec,-all'}"
