@@ -129,7 +129,8 @@ def new_lesson(
     except OSError as e:
         fail(f"{shown_path(folder / slug)} cannot be written: {e.strerror}.")
     typer.echo(f"Wrote {shown_path(folder / slug / 'lesson.md')}, with checks.py and wrong/{_WRONG_NAME} beside it.")
-    typer.echo(f"Check it: lockstep lesson check {folder.name}/{slug}")
+    typer.echo(f"Look at it:   lockstep lesson preview {folder.name}/{slug}")
+    typer.echo(f"Check it:     lockstep lesson check {folder.name}/{slug}")
 
 
 def with_lesson(text: str, slug: str) -> str | None:

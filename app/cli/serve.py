@@ -68,7 +68,7 @@ def serve(
         make_private_directory(settings.data_dir)
     except OSError as e:
         fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
-    listener = _listen(host, port)
+    listener = listen_on(host, port)
     _check_metrics_address(settings)
     address = settings.public_url or _url(host, listener.getsockname()[1])
     banner = f"Lockstep {described_version()} is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
@@ -187,7 +187,7 @@ async def _responds(runner: Path) -> bool:
     return True
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen_on(host: str, port: int) -> socket.socket:
     """Bind the port before anything is started, so that a port in use is reported at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
