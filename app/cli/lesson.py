@@ -18,6 +18,7 @@ from app.cli.lesson_diff import diff_translations
 from app.cli.lesson_export import export_lessons
 from app.cli.lesson_import import import_lessons
 from app.cli.lesson_new import new_lesson
+from app.cli.lesson_open import open_lesson
 from app.cli.lesson_preview import preview_lesson
 from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, shown_path
 from app.cli.lesson_runner import (
@@ -46,6 +47,7 @@ Show = Callable[[str], object]
 app = typer.Typer(no_args_is_help=True, help="List, check, import, and export lessons.")
 app.command("new")(new_lesson)
 app.command("preview")(preview_lesson)
+app.command("open")(open_lesson)
 app.command("import")(import_lessons)
 app.command("export")(export_lessons)
 app.command("diff")(diff_translations)

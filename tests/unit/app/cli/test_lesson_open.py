@@ -1,0 +1,107 @@
+"""``lockstep lesson open``, with a program in the place of JupyterLab that says how it was started."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli.lesson import app
+from app.settings import Settings
+
+_LAB = """\
+import json, os, pathlib, sys
+from jupyter_client.kernelspec import KernelSpecManager
+config = pathlib.Path(os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)[0])
+settings = json.loads((config / "labconfig" / "default_setting_overrides.json").read_text())
+said = {"arguments": sys.argv[1:], "settings": settings, "kernels": list(KernelSpecManager().find_kernel_specs())}
+pathlib.Path(os.environ["SAID"]).write_text(json.dumps(said))
+sys.exit(int(os.environ["STATUS"]))
+"""
+
+
+@pytest.fixture
+def lessons(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("data_dir", "lessons_dir", "runner_socket"):
+        monkeypatch.setenv(f"LOCKSTEP_{name.upper()}", str(getattr(settings, name)))
+    return settings.lessons_dir
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which the program says how it was started."""
+    package = tmp_path / "packages" / "jupyterlab"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(_LAB)
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("SAID", str(tmp_path / "said"))
+    monkeypatch.setenv("STATUS", "0")
+    return tmp_path / "said"
+
+
+def _open(target: str) -> Result:
+    return CliRunner().invoke(app, ["open", target], catch_exceptions=False)
+
+
+def test_jupyterlab_opens_the_file_with_its_kernel_and_no_setting_stays(lessons: Path, said: Path) -> None:
+    before = sorted(lessons.rglob("*"))
+    assert _open("small/first").exit_code == 0
+
+    started = json.loads(said.read_text())
+    assert started["arguments"] == [str(lessons / "small" / "first" / "lesson.md")]
+    assert "lockstep-gpu-4" in started["kernels"]
+    viewers = started["settings"]["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
+    assert viewers == {"markdown": "Jupytext Notebook"}
+    assert sorted(lessons.rglob("*")) == before
+
+
+def test_its_exit_status_is_jupyterlabs(lessons: Path, said: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATUS", "3")
+    assert _open("first").exit_code == 3
+
+
+def test_without_jupyterlab_it_says_which_package_to_install(lessons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else object())
+    result = _open("first")
+
+    assert result.exit_code == 1
+    assert "needs jupyterlab in Lockstep's environment" in result.stderr
+    assert "-m pip install jupyterlab\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("none", "There is no lesson 'none' in"),
+        ("small/none", "There is no lesson 'small/none' in"),
+        ("nowhere/x/lesson.md", "There is no file nowhere/x/lesson.md."),
+        ("{lessons}/small/course.toml", "is not a lesson: its file is called lesson.md"),
+        ("{lessons}/small/unlisted", 'course.toml does not list this lesson. Add "unlisted" to the lessons'),
+        ("{lessons}/loose/lesson.md", "is in no course"),
+    ],
+)
+def test_what_is_no_lesson_of_a_course_is_refused(lessons: Path, target: str, sentence: str) -> None:
+    for folder in ("small/unlisted", "loose"):
+        (lessons / folder).mkdir()
+        (lessons / folder / "lesson.md").write_text("# A lesson\n\nWords.\n")
+    result = _open(target.format(lessons=lessons))
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
+def test_a_name_in_several_courses_has_to_be_complete(lessons: Path) -> None:
+    (lessons / "other" / "first").mkdir(parents=True)
+    (lessons / "other" / "first" / "lesson.md").touch()
+    result = _open("first")
+
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "There are several lessons 'first'. Write other/first or small/first.\n",
+    )
