@@ -39,7 +39,7 @@ def open_lesson(
         command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
         fail(f"Opening a lesson needs {' and '.join(missing)} in Lockstep's environment. To install: {command}")
     kernel = _kernel_of(file)
-    with tempfile.TemporaryDirectory(prefix="lockstep-jupyter-") as folder, suppress(KeyboardInterrupt):
+    with tempfile.TemporaryDirectory(prefix="lockstep-lab-") as folder, suppress(KeyboardInterrupt):
         installed = subprocess.run(_install_command(settings, kernel, folder), stdout=subprocess.DEVNULL)
         if installed.returncode:
             raise typer.Exit(installed.returncode)
