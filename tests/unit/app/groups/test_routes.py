@@ -149,7 +149,10 @@ async def test_learners_see_in_their_settings_who_sees_them_and_can_leave(room: 
 
     assert (await ada.post(f"{group}/leave")).headers["location"] == "/en/groups"
     assert "You are in no group." in (await ada.get("/en/groups")).text
-    assert "/leave" not in (await teacher.get("/en/groups")).text
+    taught = (await teacher.get("/en/groups")).text
+    assert "Autumn" in taught
+    assert "/leave" not in taught
+    assert "see your work" not in taught
 
 
 def section(page: str, title: str) -> str:
