@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,12 +17,15 @@ import psutil
 import pytest
 import typer
 
+from app.accounts.signing import load_secrets
 from app.cli.database_check import check_configured_database
 from app.cli.local_runner import make_private_directory
 from app.cli.web_process import give_files_to_web_user
+from app.db import Database
 from app.settings import Settings
 from runners.wire.users import WEB_USER
 from tests.factories import cli_process
+from tests.factories.accounts import store_account
 from tests.factories.cli_process import LOCKSTEP, lockstep
 from tests.factories.course import write_course
 from tests.factories.serve_command import ServeCommand
@@ -327,21 +331,33 @@ def test_one_that_does_not_end_is_killed() -> None:
         service.remove()
 
 
-async def test_root_backs_up_and_restores_the_web_applications_files_as_that_user(tmp_path: Path) -> None:
-    data, lessons, away = tmp_path / "data", write_course(tmp_path / "lessons"), tmp_path / "of root"
-    for folder in (data, away):
-        folder.mkdir(mode=0o700)
+@pytest.fixture
+async def given_away(tmp_path: Path, migrated_file: Path) -> Path:
+    """A data directory whose database, with one account, and secrets are the web application's."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    shutil.copy(migrated_file, data / "lockstep.db")
+    db = Database(f"sqlite+aiosqlite:///{data / 'lockstep.db'}")
+    await store_account(db, email="ada@example.org")
+    await db.close()
+    load_secrets(data / "secrets" / "sign-in")
     assert give_files_to_web_user(Settings(data_dir=data))
+    return data
+
+
+async def test_root_backs_up_and_restores_the_web_applications_files_as_that_user(
+    tmp_path: Path, given_away: Path
+) -> None:
+    data, lessons, away = given_away, write_course(tmp_path / "lessons"), tmp_path / "of root"
+    away.mkdir(mode=0o700)
     inside, outside = data / "backups" / "site.tar.gz", away / "site.tar.gz"
 
     async def run(*command: str) -> str:
-        typed = b"correct horse battery 99x\n"
-        ended = await lockstep(*command, typed=typed, within_s=120, data_dir=data, lessons_dir=lessons)
+        ended = await lockstep(*command, within_s=120, data_dir=data, lessons_dir=lessons)
         assert ended.status == 0, ended.err
         return ended.err
 
-    await run("secret", "rotate")
-    await run("user", "create", "ada@example.org", "--password-stdin")
+    secret = (data / "secrets" / "sign-in").read_bytes()
     await run("backup")
     await run("backup", str(inside))
     assert "and read all of it back" in await run("backup", str(outside))
@@ -349,9 +365,9 @@ async def test_root_backs_up_and_restores_the_web_applications_files_as_that_use
     assert owner(outside) == 0
     assert outside.stat().st_mode & 0o777 == 0o600
 
-    await run("user", "create", "bob@example.org", "--password-stdin")
-    secret = (data / "secrets" / "sign-in").read_bytes()
-    await run("secret", "rotate")
+    (data / "secrets" / "sign-in").write_bytes(b"a later one")
+    with closing(sqlite3.connect(data / "lockstep.db")) as connection, connection:
+        connection.execute("UPDATE accounts SET email = 'bob@example.org'")
     await run("restore", "--replace", str(outside))
 
     assert {owner(path) for path in (data / "lockstep.db", data / "secrets", data / "secrets" / "sign-in")} == {
@@ -362,13 +378,11 @@ async def test_root_backs_up_and_restores_the_web_applications_files_as_that_use
         assert connection.execute("SELECT email FROM accounts").fetchall() == [("ada@example.org",)]
 
 
-async def test_root_writes_no_backup_where_a_link_of_the_web_application_leads(tmp_path: Path) -> None:
-    data, outside = tmp_path / "data", tmp_path / "outside"
-    for folder in (data, outside):
-        folder.mkdir(mode=0o700)
-    assert give_files_to_web_user(Settings(data_dir=data))
-    for command in (("db", "upgrade"), ("secret", "rotate")):
-        await lockstep(*command, within_s=120, data_dir=data)
+async def test_root_writes_no_backup_where_a_link_of_the_web_application_leads(
+    tmp_path: Path, given_away: Path
+) -> None:
+    data, outside = given_away, tmp_path / "outside"
+    outside.mkdir(mode=0o700)
     (data / "backups").symlink_to(outside)
     (data / ".site.tar.gz.partial").symlink_to(outside / "another")
     os.lchown(data / ".site.tar.gz.partial", WEB_USER, WEB_USER)
