@@ -100,7 +100,7 @@ class FailedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class WrongAnswer:
+class FailedSubmission:
     """A try at an exercise that did not pass. ``sample`` is its code, if the learner shows it."""
 
     lesson: str
@@ -122,7 +122,7 @@ class LearnerReport:
     """Of the lessons, by their keys."""
     exercises: Sequence[ExerciseRow]
     deadlines: Sequence[DueRow]
-    wrong_answers: Sequence[WrongAnswer]
+    wrong_answers: Sequence[FailedSubmission]
     failed_runs: Sequence[FailedRun]
 
 
@@ -261,7 +261,7 @@ async def _exercises(scope: ReportScope, account: Account) -> Sequence[ExerciseR
     return [ExerciseRow(*row) for row in await scope.session.execute(found)]
 
 
-async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[WrongAnswer]:
+async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[FailedSubmission]:
     query = (
         select(Run, Submission.results)
         .join(Submission, Submission.run_id == Run.id)
@@ -277,7 +277,7 @@ async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMemb
         if shows_code(member, run.created_at):
             messages = "\n".join(message for _, message in found if message)
             sample = CodeSample(account.id, account.name, run.created_at, messages, run.code[:MAX_CODE])
-        answers.append(WrongAnswer(run.lesson, run.cell, run.created_at, [check for check, _ in found], sample))
+        answers.append(FailedSubmission(run.lesson, run.cell, run.created_at, [check for check, _ in found], sample))
     return answers
 
 
