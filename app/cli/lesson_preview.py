@@ -14,12 +14,11 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import typer
 import uvicorn
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -118,13 +117,13 @@ class OpeningLink:
         self._page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != _OPENING_PATH or not self._admits(Request(scope)):
+        if scope["type"] != "http" or scope["path"] != _OPENING_PATH or not self._admits(scope):
             await self._app(scope, receive, send)
             return
         response = RedirectResponse(self._page, 303, NO_STORE)
         response.set_cookie(SESSION_COOKIE, self._token, httponly=True, samesite="lax")
         await response(scope, receive, send)
 
-    def _admits(self, request: Request) -> bool:
-        given = request.query_params.get("key", "")
-        return request.method == "GET" and secrets.compare_digest(given.encode(), self._key.encode())
+    def _admits(self, scope: Scope) -> bool:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
+        return scope["method"] == "GET" and secrets.compare_digest(given.encode(), self._key.encode())

@@ -11,6 +11,7 @@ from app.accounts.session_cookie import SESSION_COOKIE
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Visitor, VisitorFactory
 from tests.browser.network_control import hold_requests, requests_to
+from tests.browser.polling import wait_until
 from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies
 
 SECURITY = "/en/settings/security"
@@ -84,7 +85,7 @@ async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(
     async with second.expect_response("**/passkey/options") as later:
         await second.goto(sign_in)
         async with first.expect_response("**/passkey/options") as sooner:
-            await second.wait_for_function("navigator.locks.query().then(({ pending }) => pending.length === 1)")
+            await wait_until(second, "navigator.locks.query().then(({ pending }) => pending.length === 1)")
             both_ask.set()
 
     cookies = [await (await each.value).header_value("set-cookie") for each in (sooner, later)]

@@ -9,6 +9,7 @@ from playwright.async_api import expect
 from tests.browser.accessibility import assert_accessible_everywhere
 from tests.browser.conftest import VisitorFactory
 from tests.browser.network_control import hold_requests
+from tests.browser.polling import wait_until
 
 LESSON = "/en/courses/distributed-tensorflow/scaling-the-loss"
 MARKED = "CSS.highlights.get('search')?.size ?? 0"
@@ -40,9 +41,9 @@ async def test_a_search_begins_with_a_key_and_ends_at_the_marked_place(hall: Vis
     await expect(found).to_be_focused()
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/mirrored-strategy?mark=one%20all-reduce#cell-replay")
-    await page.wait_for_function(f"{MARKED} > 1")
+    await wait_until(page, f"{MARKED} > 1")
     await page.keyboard.press("Escape")
-    await page.wait_for_function(f"{MARKED} === 0")
+    await wait_until(page, f"{MARKED} === 0")
 
 
 async def test_the_key_types_where_one_types(hall: VisitorFactory) -> None:

@@ -10,6 +10,7 @@ from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.db import Database
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory, program
+from tests.browser.polling import wait_until
 from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies, sign_in, store_account_with_password
 from tests.browser.site import Site
 
@@ -146,7 +147,7 @@ async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: Visito
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
     await CellPageObject(page, "strategy").write(f"# {SECRET}")
-    await until_kept(page, SECRET)
+    await wait_until(page, f"Object.values(localStorage).some((value) => value.includes('{SECRET}'))")
     db = Database(visitor.site.database)
     async with db.writing() as session:
         await revoke_all_auth_sessions(session, account)
@@ -164,7 +165,7 @@ async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
     await CellPageObject(page, "strategy").write(f"# {SECRET}")
-    await until_kept(page, SECRET)
+    await wait_until(page, f"Object.values(localStorage).some((value) => value.includes('{SECRET}'))")
     hers = await visitor.context.storage_state()
 
     await lose_cookies(visitor)
@@ -210,12 +211,6 @@ async def shows_nothing(page: Page) -> None:
     await expect(page.locator("body")).not_to_contain_text(SECRET)
     await expect(page.locator(".output iframe")).to_have_count(0)
     await expect(page.locator(".cell[data-edited]")).to_have_count(0)
-
-
-async def until_kept(page: Page, text: str) -> None:
-    async with asyncio.timeout(20):
-        while text not in str(await kept(page)):  # noqa: ASYNC110 - storage tells nobody
-            await asyncio.sleep(0.05)
 
 
 async def kept(page: Page) -> dict[str, str]:
