@@ -7,6 +7,7 @@ from app.groups.member_routes import CSRF_EXEMPT_PATHS
 from app.groups.member_routes import router as member_router
 from app.groups.page_piece import deadlines_piece
 from app.groups.personal_data import export_groups
+from app.groups.renaming import rename_deadlines
 from app.groups.routes import router
 from app.groups.settings_routes import router as settings_router
 from app.lessons.dependencies import CATALOG
@@ -17,4 +18,5 @@ FEATURE = Feature(
     page_pieces=lambda app: (deadlines_piece(CATALOG.get(app)),),
     csrf_exempt_paths=(CSRF_EXEMPT_PATHS,),
     exporters={"groups": export_groups},
+    renamers=(rename_deadlines,),
 )

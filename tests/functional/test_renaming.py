@@ -17,6 +17,7 @@ from app.comments.models import Comment, CommentCounter
 from app.db import Base, Database
 from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.feedback.models import LessonVote, ProblemReport
+from app.groups.models import Group, GroupDeadline
 from app.lessons.catalog import Catalog
 from app.lessons.former_names import Rename
 from app.lessons.renaming import RENAMERS, RenameFollower
@@ -55,6 +56,14 @@ def draft(account: str, lesson: str, cell: str, code: str, at: datetime) -> Code
     return CodeDraft(
         account_id=account, lesson=lesson, cell=cell, code=code, original_digest="d", version=1, updated_at=at
     )
+
+
+def group(name: str) -> Group:
+    return Group(id=name, name=name, course="c", time_zone="UTC", starts_at=None, ends_at=None, created_at=EARLY)
+
+
+def deadline(lesson: str, exercise: str, at: datetime) -> GroupDeadline:
+    return GroupDeadline(group_id="autumn", lesson=lesson, exercise=exercise, due_at=at)
 
 
 def quiz(learner: str, lesson: str, name: str, choices: str, at: datetime) -> QuizAnswer:
@@ -119,6 +128,9 @@ async def test_all_work_in_a_lesson_and_its_cells_follows(database: Database) ->
         entry("v", "cell", "c/old#fit-2"),
         entry("v", "module", "c/old"),
         entry("v", "cell", "c/old-one#fit"),
+        group("autumn"),
+        deadline("c/old", "", EARLY),
+        deadline("c/old", "fit", LATE),
     )
     async with database.writing() as session:
         writer = await session.merge(ada)
@@ -138,6 +150,7 @@ async def test_all_work_in_a_lesson_and_its_cells_follows(database: Database) ->
     assert await load(database, PredictionAnswer.lesson, PredictionAnswer.prediction) == here
     assert await load(database, LessonProgress.lesson, LessonProgress.anchor) == [("c/new", "cell-train")]
     assert await load(database, LessonVote.lesson) == [("c/new",)]
+    assert await load(database, GroupDeadline.lesson, GroupDeadline.exercise) == [("c/new", ""), *here]
     assert await load(database, ProblemReport.lesson, ProblemReport.cell) == here
     assert await load(database, Comment.lesson, Comment.cell) == here * 2
     assert await load(database, CommentCounter.lesson, CommentCounter.cell, CommentCounter.comment_count) == [
@@ -171,6 +184,11 @@ async def test_work_under_both_names_becomes_one(database: Database, old: dateti
         entry("v", "cell", "c/new-one#a"),
         LessonProgress(learner_id="v", lesson="c/old", started_at=old, last_seen_at=old, anchor="before"),
         LessonProgress(learner_id="v", lesson="c/new", started_at=new, last_seen_at=new, anchor="after"),
+        group("autumn"),
+        deadline("c/new", "fit", old),
+        deadline("c/new", "train", new),
+        deadline("c/old", "", old),
+        deadline("c/new", "", new),
     )
 
     await rename(database, LESSON, CELL)
@@ -185,6 +203,8 @@ async def test_work_under_both_names_becomes_one(database: Database, old: dateti
         ("v", "c/old-one#a", EARLY),
         ("w", "c/new#train", new),
     ]
+    deadlines = (GroupDeadline.lesson, GroupDeadline.exercise, GroupDeadline.due_at)
+    assert await load(database, *deadlines) == [("c/new", "", LATE), ("c/new", "train", LATE)]
     progress = (LessonProgress.lesson, LessonProgress.started_at, LessonProgress.last_seen_at, LessonProgress.anchor)
     anchor = "after" if new == LATE else "before"
     assert await load(database, *progress) == [("c/new", EARLY, LATE, anchor)]
