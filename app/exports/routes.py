@@ -110,8 +110,7 @@ async def download(
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    origin = settings.public_url or str(request.base_url).rstrip("/")
-    page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
+    page = _page_url(request, settings, lang, course, slug)
     if what == "mine" and learner is not None:
         body = await _export_work(db, exporting, learner, lesson, page, form, settings)
     else:
@@ -135,8 +134,7 @@ async def download_with_edits(
     """The lesson with the learner's work, and with the edits that their page has sent. Nothing is stored."""
     lesson = catalog.lesson(course, slug, lang)
     edits = parse_edits((await read_form(request)).get("edits", ""), lesson)
-    origin = settings.public_url or str(request.base_url).rstrip("/")
-    page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
+    page = _page_url(request, settings, lang, course, slug)
     body = await _export_work(db, exporting, learner or "", lesson, page, form, settings, edits)
     return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=True)
 
@@ -159,13 +157,12 @@ async def download_course(
     if form == "pdf":  # the browser would need minutes
         raise NotFound
     lessons = [entry.lesson for entry in catalog.outline(course, lang).lessons if entry.lesson is not None]
-    origin = settings.public_url or str(request.base_url).rstrip("/")
     archive = CourseArchive(form)
     async with archiving:
         for one in lessons:
             if await request.is_disconnected():
                 return Response(status_code=_GONE)
-            page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=one.slug)
+            page = _page_url(request, settings, lang, course, one.slug)
             await _in_thread(form, _add_to_archive, archive, cache, form, one, page, settings)
     return _file_response(archive.finish(), f"{course}.zip", "application/zip", private=False)
 
@@ -186,6 +183,12 @@ async def download_playground(
     page = f"{origin}/{lang}/playground"
     body = await _export_work(db, exporting, learner or "", lesson, page, form, settings)
     return _file_response(body, file_name("playground", form), MEDIA_TYPES[form], private=True)
+
+
+def _page_url(request: Request, settings: Settings, lang: str, course: str, slug: str) -> str:
+    """The full address of a lesson's page."""
+    origin = settings.public_url or str(request.base_url).rstrip("/")
+    return f"{origin}{request.app.url_path_for('lesson', lang=lang, course=course, slug=slug)}"
 
 
 async def _export_work(

@@ -47,7 +47,7 @@ class OwnGroup:
     member: GroupMember
     learners: int
     staff: Sequence[str]
-    """The names of its instructors and assistants, who see what its learners did."""
+    """The names of its instructors and assistants: they see the work of its learners."""
 
 
 def group_zone(group: Group) -> ZoneInfo:

@@ -26,7 +26,7 @@ _QUOTES = ('"""', "'''")
 
 
 def read_script(text: str) -> list[NewCell]:
-    """The cells of a script, some of them perhaps empty. What comes before the first mark is one, too."""
+    """The cells of a script, some of them perhaps empty. The lines before the first mark are a cell, too."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     header = _HEADER.match(text)
     lines = text[header.end() if header else 0 :].split("\n")
