@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import urlsplit
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from app.db import Database, now
 from app.progress.models import LedgerEntry, LessonProgress
@@ -13,14 +14,19 @@ from tests.browser.signed_in_visitors import admit_signed_in
 
 COURSE = "distributed-tensorflow"
 LESSON = f"/en/courses/{COURSE}/distribution-strategies"
-MOVED = """() => new Promise((told) => {
+WATCH = """() => document.fonts.ready.then(() => new Promise((watching) => {
   const element = ({ node }) => (node instanceof Element ? node : node?.parentElement);
-  new PerformanceObserver((list) => told(list.getEntries().flatMap((entry) => entry.sources.map(element))
-    .filter((node) => node?.closest("header.bar, #outline")).map((node) => node.outerHTML)))
-    .observe({ type: "layout-shift", buffered: true });
-  setTimeout(() => told([]), 500);
-})"""
-"""What has moved in the bar and in the outline, where the pieces are."""
+  const here = (node) => node?.closest("header.bar, #outline");
+  window.moved = [];
+  window.watch = new PerformanceObserver((list) => window.moved.push(
+    ...list.getEntries().flatMap((entry) => entry.sources.map(element)).filter(here).map((node) => node.outerHTML)));
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    window.watch.observe({ type: "layout-shift" });
+    watching();
+  }));
+}))"""
+"""Watches what moves in the bar and in the outline, where the pieces are, once the fonts have taken their place."""
+MOVED = """() => new Promise((told) => requestAnimationFrame(() => setTimeout(() => told(window.moved))))"""
 
 
 async def test_a_learners_page_gets_all_pieces_at_once_and_nothing_moves(hall: VisitorFactory) -> None:
@@ -35,8 +41,16 @@ async def test_a_learners_page_gets_all_pieces_at_once_and_nothing_moves(hall: V
     page = await visitor.page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    watching = asyncio.Event()
 
+    async def after_the_fonts(route: Route) -> None:
+        await watching.wait()
+        await route.continue_()
+
+    await page.route("**/en/pieces?*", after_the_fonts)
     await page.goto(visitor.site.url(LESSON))
+    await page.evaluate(WATCH)
+    watching.set()
 
     await expect(page.locator("button.account-button")).to_contain_text("Ada Byron")
     await expect(page.locator("#bell .bell-link")).to_have_accessible_name("Notifications: none unread")
