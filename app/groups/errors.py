@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from app.errors import InvalidInput, LockstepError, NotFound, PermissionDenied, TooManyRequests
 from app.i18n import N_
+from app.i18n import gettext as _
 
 REMINDER_PAUSE = timedelta(days=3)
 """Between two reminders of a group to one learner."""
@@ -35,6 +37,18 @@ class InvalidGroup(InvalidInput):
     """``reason`` is already translated."""
 
     message = N_("This could not be saved: {reason}")
+
+
+class GroupChanged(LockstepError):
+    """Somebody else has changed the same since the page was loaded. ``stored`` is what it is now, by field."""
+
+    status = 409
+    message = N_("Somebody else changed this while you wrote. It is now: {stored}. To replace it, save again.")
+
+    def __init__(self, stored: Mapping[str, str]) -> None:
+        labels = {"name": _("Name"), "first_day": _("First day"), "last_day": _("Last day")}
+        labels["time_zone"] = _("Time zone")
+        super().__init__(stored="; ".join(f"{labels[field]}: {text or '–'}" for field, text in stored.items()))
 
 
 class TooManyInvitations(InvalidInput):

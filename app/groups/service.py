@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Role
 from app.db import dialect_insert, now
-from app.groups.errors import InvalidGroup
+from app.groups.errors import GroupChanged, InvalidGroup
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.permissions import Staff
 from app.i18n import gettext
@@ -111,9 +111,27 @@ async def create_group(
     return group
 
 
+def group_form(group: Group) -> dict[str, str]:
+    """What a form shows of a group. Pure."""
+    zone = group_zone(group)
+    first = group.starts_at.astimezone(zone).date().isoformat() if group.starts_at else ""
+    last = day_before(group.ends_at, zone).isoformat() if group.ends_at else ""
+    return {"name": group.name, "first_day": first, "last_day": last, "time_zone": group.time_zone}
+
+
 async def change_group(session: AsyncSession, staff: Staff, fields: Mapping[str, str]) -> None:
-    """Change the name, the days, and the time zone. Raises InvalidGroup and what ``clean_text`` raises."""
-    _apply(staff.group, read_group_fields(fields))
+    """Change those of the name, the days, and the time zone that the form changed.
+
+    ``was_name`` and the like are what the form showed: what was left as it was shown stays as it is now.
+    Raises GroupChanged if both the form and somebody else changed one of them, InvalidGroup, and what ``clean_text``
+    raises.
+    """
+    stored = group_form(staff.group)
+    wanted = {field: text for field in stored if (text := fields.get(field, "")) != fields.get(f"was_{field}")}
+    taken = [field for field in wanted if fields.get(f"was_{field}", stored[field]) != stored[field] != wanted[field]]
+    if taken:
+        raise GroupChanged({field: stored[field] for field in taken})
+    _apply(staff.group, read_group_fields(stored | wanted))
     await session.flush()
 
 

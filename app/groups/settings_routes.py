@@ -1,8 +1,9 @@
 """Changing a group: its name and days, links to join it, deadlines, staff, and its end. For its instructors.
 
-``groups/settings.html`` gets ``fields``: what the form shows, ``invitations`` (GroupInvitation), ``link``: the URL of a
-link that was just made, or empty, ``lifetimes``, ``deadlines`` (GroupDeadline), ``outline``, ``people``: pairs of
-GroupMember and Account, ``time_zones``, ``lesson_title`` and ``cell_title``.
+``groups/settings.html`` gets ``fields``: what the form shows, ``was``: what is stored, ``invitations``
+(GroupInvitation), ``link``: the URL of a link that was just made, or empty, ``lifetimes``, ``deadlines``
+(GroupDeadline), ``outline``, ``people``: pairs of GroupMember and Account, ``time_zones``, ``lesson_title`` and
+``cell_title``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from starlette.responses import HTMLResponse, Response
 from app.errors import InvalidInput, LockstepError
 from app.groups import members, service
 from app.groups.dependencies import GroupViewerDep
-from app.groups.errors import LastInstructor, NotAnInstructorHere
+from app.groups.errors import GroupChanged, LastInstructor, NotAnInstructorHere
 from app.groups.member_routes import GroupId, course_title
-from app.groups.models import Group, GroupRole
+from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, find_instructor
 from app.groups.responses import redirect_after, staff_page
 from app.i18n import N_
@@ -59,7 +60,7 @@ async def change(
     try:
         async with db.writing() as session:
             await service.change_group(session, await find_instructor(session, viewer, group_id), fields)
-    except InvalidInput as e:
+    except (InvalidInput, GroupChanged) as e:
         return await _settings_page(request, viewer, group_id, catalog, e, fields=fields)
     return redirect_after(request, "saved", "group_settings", group_id=group_id)
 
@@ -168,18 +169,14 @@ async def _settings_page(
             "deadlines": await service.list_deadlines(session, group),
             "people": await members.list_staff(session, group),
         }
-    shown = _fields_of(group) if fields is None else {name: redisplayed_text(text) for name, text in fields.items()}
+    stored = service.group_form(group)
+    shown = dict(stored)
+    if fields is not None:
+        shown |= {name: redisplayed_text(text) for name, text in fields.items() if text != fields.get(f"was_{name}")}
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", group.time_zone))
-    facts |= {"fields": shown, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
+    facts |= {"fields": shown, "was": stored, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
     facts |= {"course": course_title(catalog, group, lang), "roles": list(GroupRole)}
     facts["outline"] = catalog.find_outline(group.course, lang)
     facts["lesson_title"] = lambda key: catalog.lesson_title(key, lang)
     facts["cell_title"] = lambda key, cell: catalog.cell_title(key, cell, lang)
     return staff_page(request, "groups/settings.html", staff, failure, **facts)
-
-
-def _fields_of(group: Group) -> dict[str, str]:
-    zone = service.group_zone(group)
-    first = group.starts_at.astimezone(zone).date().isoformat() if group.starts_at else ""
-    last = service.day_before(group.ends_at, zone).isoformat() if group.ends_at else ""
-    return {"name": group.name, "first_day": first, "last_day": last, "time_zone": group.time_zone}

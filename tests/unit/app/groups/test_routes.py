@@ -494,6 +494,39 @@ async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) 
     assert "no-store" in page.headers["cache-control"]
 
 
+def form_of(page: str) -> dict[str, str]:
+    """What the form with the name and the days of a group would send as it is."""
+    inputs = re.findall(
+        r'<input[^>]* name="((?:was_)?(?:name|first_day|last_day|time_zone))"[^>]* value="([^"]*)"', page
+    )
+    zone = re.search(r"<option selected>([^<]+)</option>", page)
+    assert zone is not None
+    return dict(reversed(inputs)) | {"time_zone": zone[1]}  # the name of a group that is to be deleted comes last
+
+
+async def test_two_instructors_who_save_at_once_undo_nothing_of_each_other(room: Classroom) -> None:
+    _, grace = await room.person("Grace", Role.instructor)
+    group = await room.create(grace)
+    alan, other = await room.joined(await room.link(grace, group), "Alan")
+    await room.change(update(Account).where(Account.id == alan.id).values(role=Role.instructor))
+    await grace.post(f"{group}/settings/members/{alan.id}", data={"role": "instructor"})
+    url = f"{group}/settings"
+    seen = form_of((await grace.get(url)).text)
+
+    assert (await other.post(url, data=seen | {"name": "Winter", "last_day": "2027-03-31"})).status_code == 303
+    assert (await grace.post(url, data=seen | {"first_day": "2027-01-11"})).status_code == 303
+    both = form_of((await grace.get(url)).text)
+    assert (both["name"], both["first_day"], both["last_day"]) == ("Winter", "2027-01-11", "2027-03-31")
+
+    refused = await grace.post(url, data=seen | {"name": "Spring", "first_day": "2027-01-12"})
+    assert refused.status_code == 409
+    assert "It is now: Name: Winter; First day: 2027-01-11." in refused.text
+    again = form_of(refused.text)
+    assert (again["name"], again["first_day"], again["last_day"]) == ("Spring", "2027-01-12", "2027-03-31")
+    assert (await grace.post(url, data=again)).status_code == 303
+    assert form_of((await other.get(url)).text)["name"] == "Spring"
+
+
 async def test_a_group_is_deleted_by_its_name(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
