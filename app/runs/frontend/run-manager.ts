@@ -38,6 +38,9 @@ const MOST_FOLLOWED = 2;
 
 export class RunManager {
   private entries: TrackedRun[] = [];
+  /** The ids of the runs that this page has followed or will follow, and the cells that they belong to. */
+  private readonly known = new Set<string>();
+  private readonly used = new Set<RunListener>();
   private turns: Promise<void> = Promise.resolve();
   private readonly listeners: (() => void)[] = [];
 
@@ -64,6 +67,8 @@ export class RunManager {
     const startedAt = run.running_ms === null ? null : performance.now() - run.running_ms;
     const entry = { run, transcript: new Transcript(), owner, startedAt, followed: false, over: false };
     this.entries.push(entry);
+    this.known.add(run.id);
+    this.used.add(owner);
     this.pump();
     return entry;
   }
@@ -81,18 +86,21 @@ export class RunManager {
     return before.filter((other) => !other.over && session(other.run) === session(entry.run)).length;
   }
 
-  /** Restores runs from before this page was loaded: the output of finished ones, and unfinished ones. */
+  /**
+   * Restores runs from before this page was loaded: unfinished ones, and the output of finished ones in cells that
+   * nobody has run meanwhile.
+   */
   async restore(lesson: string, ownerOf: (cell: string) => RunListener | undefined): Promise<void> {
     const runs = await latestRuns(lesson);
     const finished: TrackedRun[] = [];
     for (const run of runs) {
       const owner = ownerOf(run.cell);
-      if (!owner) continue;
+      if (!owner || this.known.has(run.id)) continue;
       if (run.state !== "finished") this.add(run, owner);
       else finished.push({ run, transcript: new Transcript(), owner, startedAt: null, followed: true, over: true });
     }
     for (const entry of finished) {
-      if (!this.unfinished(entry.owner).length) await this.replay(entry);
+      if (!this.used.has(entry.owner)) await this.replay(entry);
     }
   }
 
