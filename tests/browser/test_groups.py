@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 from playwright.async_api import expect
 
-from app.accounts.models import Role
+from app.accounts.models import Account, Role
 from app.db import Database, now
 from app.groups.models import Group, GroupDeadline, GroupMember
+from app.groups.service import day_start
 from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
@@ -33,12 +35,20 @@ async def worked(url: str, learner_id: str) -> None:
     await db.close()
 
 
+def where_it_is_noon() -> ZoneInfo:
+    """A time zone in which it is between 12 and 1 p.m."""
+    ahead = 12 - now().hour
+    return ZoneInfo(f"Etc/GMT{-ahead:+d}")  # these names count the hours from there to UTC
+
+
 async def test_a_learner_sees_deadlines_on_the_lesson_and_on_the_course_map(hall: VisitorFactory) -> None:
     ada, account = await admit_signed_in(hall, "Ada Byron")
     group = secrets.token_hex(16)
-    due_at = datetime.combine(now().date() + timedelta(days=4), time(), UTC)
+    zone = where_it_is_noon()  # no day ends during the test
+    due_at = day_start(now().astimezone(zone).date() + timedelta(days=4), zone)
     db = Database(ada.site.database)
     async with db.writing() as session:
+        (await session.get_one(Account, account.id)).time_zone = zone.key
         session.add(Group(id=group, name="Autumn", course=COURSE, time_zone="UTC", created_at=now()))
         await session.flush()
         session.add(GroupMember(group_id=group, account_id=account.id, role="learner", joined_at=now(), note=""))
