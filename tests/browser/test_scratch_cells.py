@@ -149,6 +149,7 @@ async def test_a_deleted_text_that_comes_back_has_the_focus(hall: VisitorFactory
         await page.get_by_role("button", name="Save").click()
     async with answered(page, "DELETE"):
         await page.locator(".scratch [data-action=delete]").click()
+    await expect(page.locator(".scratch-gone button")).to_be_focused()
 
     async with answered(page, "POST"):
         await page.keyboard.press("Enter")
