@@ -8,6 +8,7 @@ from playwright.async_api import Page, Route, expect
 from tests.browser.accessibility import assert_fits, assert_readable_in_both_themes
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.polling import wait_until
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 NARROW = (360, 800, 1100)
@@ -15,6 +16,11 @@ OVERLAP = """([bar, run]) => {
     const [a, b] = [bar, run].map((each) => document.querySelector(each).getBoundingClientRect());
     return a.top < b.bottom && b.top < a.bottom && a.left < b.right && b.left < a.right;
 }"""
+
+UNDER_WAY = """window.underWay = 0;
+addEventListener("htmx:before:request", () => window.underWay++);
+addEventListener("htmx:finally:request", () => window.underWay--);"""
+"""Counts the requests whose answer the page does not know yet."""
 
 
 async def scroll_to(page: Page, share: float) -> None:
@@ -63,7 +69,7 @@ async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: VisitorF
 async def test_a_run_is_interrupted_from_the_panel(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width, height=740)).open(LESSON)
     cell = CellPageObject(page, "strategy")
-    await cell.write("import time\nprint('begun')\ntime.sleep(60)")
+    await cell.write("import time\nprint('begun')\ntime.sleep(600)")
     await cell.run()
     await cell.has_row("begun")
     stop = page.locator("#session-sheet").get_by_role("button", name="Stop")
@@ -110,11 +116,13 @@ async def test_the_panel_polls_less_and_less_often_while_the_server_is_unavailab
 
     visitor.tolerated.append("503 (Service Unavailable)")
     await page.clock.install()
+    await page.add_init_script(UNDER_WAY)
     await page.route("**/en/session?*", answer)
     async with page.expect_response("**/en/session?*"):
         await page.goto(visitor.site.url(LESSON))
     await expect(page.locator("#session[data-state=none]")).to_be_visible()
     for _ in range(60):
         await page.clock.run_for(2_000)
+        await wait_until(page, "window.underWay === 0")  # the page's clock does not wait for the answer
 
     assert 3 <= asked.count(503) <= 10, "every 2 seconds, it would be 60 times in two minutes"
