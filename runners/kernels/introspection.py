@@ -21,10 +21,10 @@ BUSY = Introspection(state="busy")
 
 _PATIENCE_S = 1.0
 _PATIENCE_BEFORE_A_RUN_S = 0.25
-_INTERRUPT_S = 0.25
-"""How long an interrupt may take to reach the kernel. Until then no run starts: it could be interrupted instead."""
+_INTERRUPT_S = 10.0
+"""How long an interrupt may take to be sent. Until then no run starts: it could be interrupted instead."""
 _LATE_S = 0.2
-"""How long the rest of an answered question may take."""
+"""How long the rest of an answered or interrupted question may take."""
 _MOST_MATCHES = 500
 _LONGEST_MATCH = 100
 _LONGEST_TEXT = 20_000
@@ -67,14 +67,22 @@ async def ask(kernel: Kernel, question: Question) -> Introspection:
             await asyncio.wait({idle}, timeout=_LATE_S)
             return to_introspection(asked, reply.result())
         if not kernel.exited.done():
-            with contextlib.suppress(SandboxGone):
-                kernel.interrupt()
-            await asyncio.wait({kernel.exited}, timeout=_INTERRUPT_S)
+            await _interrupt(kernel)
+            await asyncio.wait({idle, kernel.exited}, timeout=_LATE_S, return_when="FIRST_COMPLETED")
         return BUSY
     finally:
         for task in (idle, reply, dropped):
             task.cancel()
         await asyncio.gather(idle, reply, dropped, return_exceptions=True)
+
+
+async def _interrupt(kernel: Kernel) -> None:
+    """Interrupt the kernel; end it if nothing tells whether the interrupt was sent, or is still to come."""
+    with contextlib.suppress(SandboxGone):
+        sent = kernel.interrupt()
+        await asyncio.wait({sent, kernel.exited}, timeout=_INTERRUPT_S, return_when="FIRST_COMPLETED")
+        if not sent.done():
+            await kernel.sandbox.kill()
 
 
 async def _reply(kernel: Kernel, request: str) -> Mapping[str, Any]:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -189,9 +188,12 @@ class Kernel:
         tasks = Topology.parse(self.topology).tasks
         return self._heard.rest(self.sandbox.printed, tasks[0].lane if tasks else None)
 
-    def interrupt(self) -> None:
-        """Send SIGINT, which raises KeyboardInterrupt in the learner's code."""
-        self.sandbox.send_signal(signal.SIGINT)
+    def interrupt(self) -> asyncio.Future[str]:
+        """Send SIGINT, which raises KeyboardInterrupt in the learner's code; done once it has been sent.
+
+        Until then, ask nothing else of the kernel: that would be interrupted instead. Raises SandboxGone.
+        """
+        return self.sandbox.interrupt()
 
     async def restart(self) -> None:
         """Kill everything in the sandbox and fork a fresh kernel there."""

@@ -24,7 +24,8 @@ log = structlog.get_logger()
 CHANNEL_COUNT = 5
 """Shell, iopub, stdin, control and heartbeat."""
 _LARGEST_WORD = 1 << 16
-_ANSWER_S = 2.0
+_ANSWER_S = 10.0
+"""How long PID 1 may take to answer: it runs no learners' code, so only a busy machine delays it."""
 _REMOVE_TRIES = 40
 _CONFIRM_S = 2.0
 """How long PID 1 may take to kill everything in its sandbox and report it."""
@@ -65,7 +66,7 @@ class Sandbox:
     """The number of kernels started so far, so that the end of one is not mistaken for that of the next."""
     _asked: int = 0
     _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
-    """Injected failures that PID 1 has not confirmed yet, by number."""
+    """Of interrupts and injected failures that PID 1 has not confirmed yet, by number."""
 
     def watch(self) -> None:
         """Start listening to PID 1's messages, and for its end."""
@@ -104,6 +105,18 @@ class Sandbox:
         """Signal the kernel's process; SIGKILL kills everything in the sandbox. ``kill`` also waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
 
+    def interrupt(self) -> asyncio.Future[str]:
+        """Send SIGINT to the kernel's process.
+
+        Returns:
+            A future, done once PID 1 has sent the signal or no longer exists. What the kernel is asked after that is
+            not interrupted.
+
+        Raises:
+            SandboxGone: PID 1 no longer exists.
+        """
+        return self._ask({"op": "signal", "signum": int(signal.SIGINT)})
+
     async def inject_failure(self, failure: InjectedFailure) -> str:
         """Let PID 1 inject a failure into a process of the cluster; then ``members`` are up to date.
 
@@ -113,17 +126,11 @@ class Sandbox:
         Raises:
             SandboxGone: PID 1 no longer exists, or does not respond in time.
         """
-        number = self._asked = self._asked + 1
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._answers[number] = answer
-        try:
-            self._say({"op": "failure", "id": number} | failure.model_dump())
-            async with asyncio.timeout(_ANSWER_S):
-                return await answer
-        except TimeoutError:
-            raise SandboxGone("PID 1 does not respond") from None
-        finally:
-            del self._answers[number]
+        answer = self._ask({"op": "failure"} | failure.model_dump())
+        await asyncio.wait({answer}, timeout=_ANSWER_S)
+        if not answer.done() or not answer.result():
+            raise SandboxGone("PID 1 does not respond")
+        return answer.result()
 
     async def kill(self) -> None:
         """Kill everything that runs in the sandbox, and the sandbox itself if its PID 1 fails to do so.
@@ -193,6 +200,13 @@ class Sandbox:
         if self.gone.is_set():
             os.close(self.pidfd)
 
+    def _ask(self, command: dict[str, Any]) -> asyncio.Future[str]:
+        """Say something that PID 1 answers."""
+        self._asked += 1
+        self._say(command | {"id": self._asked})
+        answer = self._answers[self._asked] = asyncio.get_running_loop().create_future()
+        return answer
+
     def _say(self, command: dict[str, Any]) -> None:
         try:
             self.control.send(json.dumps(command).encode())
@@ -216,8 +230,8 @@ class Sandbox:
                 self._resolve(status)
             case {"members": list(members)}:
                 self.members = tuple(ClusterMember.model_validate(member) for member in members)
-            case {"failure": int(number), "result": str(result)}:
-                if (answer := self._answers.get(number)) and not answer.done():
+            case {"answered": int(number), "result": str(result)}:
+                if (answer := self._answers.pop(number, None)) and not answer.done():
                     answer.set_result(result)
             case {"failed": str(complaint)}:
                 log.error("kernel did not start", sandbox=self.name, error=complaint)
@@ -226,6 +240,10 @@ class Sandbox:
         asyncio.get_running_loop().remove_reader(self.pidfd)
         self.gone.set()
         self._resolve(-signal.SIGKILL)
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result("")
+        self._answers.clear()
         if self.control.fileno() < 0:  # it ended only after everybody had stopped waiting
             os.close(self.pidfd)
 

@@ -223,20 +223,27 @@ class Execution:
             await self._kernel.sandbox.kill()
 
     async def _bring_to_an_end(self, output: asyncio.Task[None]) -> None:
-        """Interrupt, interrupt again, then kill."""
+        """Interrupt, interrupt again, then kill.
+
+        A run that ends before its interrupt was sent is over only afterward: the next one would be interrupted instead.
+        """
+        exited = self._kernel.exited
         killing = asyncio.create_task(self._kill_now.wait())
+        tasks: list[asyncio.Task[Any]] = [killing]
+        sent: set[asyncio.Future[str]] = set()
         try:
             for patience in _PATIENCE_S:
                 if self._kill_now.is_set():
                     break
                 with contextlib.suppress(SandboxGone):
-                    self._kernel.interrupt()
-                awaited: set[asyncio.Future[Any]] = {output, self._kernel.exited, killing}
-                done, _ = await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
-                if done - {killing}:
+                    sent.add(self._kernel.interrupt())
+                tasks.append(over := asyncio.create_task(asyncio.wait({output, *sent})))
+                await asyncio.wait({over, exited, killing}, timeout=patience, return_when="FIRST_COMPLETED")
+                if over.done() or exited.done():
                     return
         finally:
-            killing.cancel()
+            for task in tasks:
+                task.cancel()
         await self._kernel.sandbox.kill()
 
     async def _read_output(self, request: str) -> None:

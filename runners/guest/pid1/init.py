@@ -7,12 +7,13 @@ over its control socket, one JSON object per packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
-                          {"op": "signal", "signum": N}    {"op": "kill"}
+                          {"op": "signal", "signum": N}, with an "id" if it is to be answered    {"op": "kill"}
                           {"op": "failure", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
                                           after a crash, what Python's faulthandler (or learners' code) wrote
                           {"members": [{…}, …]}    of a cluster, as ``protocol.ClusterMember``, whenever one changes
-                          {"failure": N, "result": …}   its result (``ClusterManager.apply``), after the updated members
+                          {"answered": N, "result": …}   to the command with that id, when it is done: a failure's
+                                          result (``ClusterManager.apply``) comes after the updated members
                           {"failed": …}   a kernel did not start, and why
                           {"folders": N}    first of all (``sandbox.setup``), with descriptors of the
                                           sandbox's own folders: nothing is asked about them later
@@ -113,15 +114,22 @@ class Init:
             case "start":
                 self._end_all()
                 self._start(command)
-            case "signal" if self._kernel is not None:
-                if self._cluster and command["signum"] == signal.SIGINT:
-                    self._cluster.interrupt()
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._kernel, int(command["signum"]))
+            case "signal":
+                self._signal(int(command["signum"]))
+                if "id" in command:
+                    self._tell({"answered": command["id"], "result": "done"})
             case "kill":
                 self._end_all()
             case "failure":
-                self._tell({"failure": command["id"], "result": self._inject_failure(command)})
+                self._tell({"answered": command["id"], "result": self._inject_failure(command)})
+
+    def _signal(self, signum: int) -> None:
+        if self._kernel is None:
+            return
+        if self._cluster and signum == signal.SIGINT:
+            self._cluster.interrupt()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._kernel, signum)
 
     def _inject_failure(self, command: dict[str, Any]) -> str:
         if not self._cluster:

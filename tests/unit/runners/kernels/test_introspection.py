@@ -2,12 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from runners.kernels.introspection import to_introspection
+from runners.kernels import introspection
+from runners.kernels.introspection import BUSY, Question, ask, to_introspection
+from runners.kernels.kernel_pool import Kernel
+from runners.sandbox.cgroups import NullCgroup
+from runners.sandbox.handle import Sandbox
 from runners.wire.protocol import Introspection, IntrospectionRequest
+
+
+@pytest.fixture
+def pid_1() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The supervisor's end of a control socket, and that of PID 1."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        theirs.setblocking(False)
+        yield ours, theirs
+
+
+class SilentKernel:
+    """A kernel that never answers a question."""
+
+    def __init__(self, control: socket.socket, folder: Path) -> None:
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.sandbox = Sandbox("s", folder, os.getpid(), -1, control, NullCgroup())
+        asyncio.get_running_loop().add_reader(control.fileno(), self.sandbox._hear)
+        self.interrupt = self.sandbox.interrupt
+
+    def introspect(self, *_: object) -> str:
+        return "question"
+
+    async def output_of_none(self, request: str) -> None:
+        await asyncio.Event().wait()
+
+    async def reply(self) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+
+async def heard(theirs: socket.socket) -> dict[str, Any]:
+    """The next command to PID 1."""
+    async with asyncio.timeout(60):
+        command: dict[str, Any] = json.loads(await asyncio.get_running_loop().sock_recv(theirs, 1 << 16))
+        return command
+
+
+async def test_a_dropped_question_is_over_only_once_its_interrupt_has_been_sent(
+    pid_1: tuple[socket.socket, socket.socket], tmp_path: Path
+) -> None:
+    """Otherwise, where PID 1 is slow, the interrupt would come while the next run does its work."""
+    ours, theirs = pid_1
+    kernel = SilentKernel(ours, tmp_path)
+    question = Question(IntrospectionRequest(kind="complete", code="x.", cursor=2))
+    question.drop()
+    asked = asyncio.create_task(ask(cast(Kernel, kernel), question))
+    command = await heard(theirs)
+    assert (command["op"], command["signum"]) == ("signal", signal.SIGINT)
+    await asyncio.wait({asked}, timeout=1.0)
+    assert not asked.done()
+
+    theirs.send(json.dumps({"answered": command["id"], "result": "done"}).encode())
+    async with asyncio.timeout(60):
+        assert await asked == BUSY
+
+
+async def test_a_kernel_whose_interrupt_may_still_come_is_ended(
+    pid_1: tuple[socket.socket, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = pid_1
+    kernel, ended = SilentKernel(ours, tmp_path), asyncio.Event()
+
+    async def kill() -> None:
+        ended.set()
+
+    monkeypatch.setattr(introspection, "_INTERRUPT_S", 0.0)
+    kernel.sandbox = cast(Sandbox, SimpleNamespace(kill=kill))
+    question = Question(IntrospectionRequest(kind="complete", code="x.", cursor=2))
+    question.drop()
+    async with asyncio.timeout(60):
+        assert await ask(cast(Kernel, kernel), question) == BUSY
+    assert ended.is_set()
 
 
 def completed(code: str, **content: Any) -> Introspection:

@@ -14,7 +14,7 @@ import pytest
 
 from runners.sandbox import handle
 from runners.sandbox.cgroups import NullCgroup
-from runners.sandbox.handle import Sandbox
+from runners.sandbox.handle import Sandbox, SandboxGone
 
 
 async def test_a_late_word_of_the_kernel_before_is_not_the_end_of_the_next(tmp_path: Path) -> None:
@@ -55,6 +55,24 @@ async def test_a_sandbox_that_dies_after_everybody_gave_up_waiting_is_gone_in_th
         process.kill()
         await asyncio.wait_for(sandbox.gone.wait(), 10)
         assert "pidfd" not in _opened(sandbox.pidfd)
+
+
+async def test_an_interrupt_is_over_when_pid_1_has_sent_it_or_has_ended(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, subprocess.Popen(["sleep", "600"]) as process:  # noqa: ASYNC220
+        sandbox = Sandbox("s", tmp_path / "folder", process.pid, os.pidfd_open(process.pid), ours, NullCgroup())
+        sandbox.watch()
+        first, second = sandbox.interrupt(), sandbox.interrupt()
+        command, _ = json.loads(theirs.recv(1 << 16)), theirs.recv(1 << 16)
+        theirs.send(json.dumps({"answered": command["id"], "result": "done"}).encode())
+        await asyncio.wait_for(first, 60)
+        assert not second.done()
+
+        process.kill()
+        await asyncio.wait_for(second, 60)
+        await sandbox.destroy()
+        with pytest.raises(SandboxGone):
+            sandbox.interrupt()
 
 
 def _opened(descriptor: int) -> str:
