@@ -457,7 +457,7 @@ class Node:
             raise RequestDeclined(
                 429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session)
             )
-        run = RunLog(request, self._settings.limits, self._hold, self._note_outcome)
+        run = RunLog(request, self._settings.limits, self._hold, self._note_end)
         self._runs[request.id] = run
         ahead = session.submit(run)
         self._evict()
@@ -466,8 +466,10 @@ class Node:
     def _hold(self, size: int) -> None:
         self._held_bytes += size
 
-    def _note_outcome(self, outcome: Outcome) -> None:
-        self._memory_kills += outcome == Outcome.memory
+    def _note_end(self, run: RunLog) -> None:
+        if run.outcome == Outcome.memory:
+            self._memory_kills += 1
+            log.warning("run ended: it exceeded its memory limit", run=run.request.id)
 
     def run(self, name: str) -> RunLog:
         """Find a run. Raises UnknownSessionOrRun."""

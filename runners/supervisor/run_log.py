@@ -60,9 +60,10 @@ class RunLog:
         request: RunRequest,
         limits: Limits,
         on_hold: Callable[[int], None] = lambda _: None,
-        on_end: Callable[[Outcome], None] = lambda _: None,
+        on_end: Callable[[RunLog], None] = lambda _: None,
     ) -> None:
-        """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``, ``on_end`` once."""
+        """Start with only the code; ``on_hold`` is called with every change of ``held_bytes``, ``on_end`` once with
+        this run."""
         self.request = request
         self.accepted = time.monotonic()
         self.accepted_at = time.time()
@@ -185,7 +186,7 @@ class RunLog:
         fields["trace"] = self._trace()
         self._record("finished", fields)
         self.finished = True
-        self._on_end(outcome)
+        self._on_end(self)
         self._hold(-self._code_bytes)  # it will not run again
         self.request = self.request.model_copy(update={"code": "", "judgement": None})
 

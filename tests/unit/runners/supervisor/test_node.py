@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from runners.config.settings import RunnerSettings
 from runners.kernels.kernel_pool import Kernel
@@ -82,14 +83,18 @@ async def test_its_health_counts_memory_kills_and_says_how_long_runs_wait(node: 
     for name in ("first", "second"):
         node.submit(RunRequest(id=name, session=name, spec=SPEC.model_copy(update={"owner": name}), code="1"))
     waiting = node.health()
-    node.run("second").finish(Outcome.memory)
-    node.run("second").finish(Outcome.memory)  # idempotent
+    with capture_logs() as logs:
+        node.run("second").finish(Outcome.memory)
+        node.run("second").finish(Outcome.memory)  # idempotent
     pool.may_let_go.set()
 
     assert waiting.queued == 1
     assert 0 < waiting.longest_wait_s < 60
     assert waiting.memory_kills == 0
     assert node.health().memory_kills == 1
+    assert [(entry["event"], entry["run"]) for entry in logs] == [
+        ("run ended: it exceeded its memory limit", "second"),
+    ]
 
 
 async def test_a_session_keeps_its_place_until_it_is_gone_though_another_has_its_name(node: Node, pool: Slow) -> None:
