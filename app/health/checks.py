@@ -34,7 +34,10 @@ class HealthCheck:
 
 
 class ReadinessLog:
-    """Logs why a part is not ready, once per reason: load balancers check every few seconds."""
+    """Logs why a part is not ready, once per reason: load balancers check every few seconds.
+
+    A database words the same reason differently each time: PostgreSQL on a full disk names another file.
+    """
 
     def __init__(self) -> None:
         self._logged: dict[str, str] = {}
@@ -43,11 +46,11 @@ class ReadinessLog:
         """Log parts that are newly not ready or have a new reason, and when all are ready again."""
         found = {check.name: check for check in checks}
         for name, check in found.items():
-            if self._logged.get(name) != check.detail:
+            if self._logged.get(name) != (check.reason or check.detail):
                 _log.warning("code execution disabled" if check.ok else "not ready", missing=name, detail=check.detail)
         if self._logged and not found:
             _log.warning("ready again")
-        self._logged = {name: check.detail for name, check in found.items()}
+        self._logged = {name: check.reason or check.detail for name, check in found.items()}
 
 
 async def run_with_timeout(name: str, looking: Awaitable[HealthCheck]) -> HealthCheck:

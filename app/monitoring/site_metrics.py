@@ -34,6 +34,8 @@ class StorageState:
 
     size_bytes: int
     emails: outbox.OutboxState
+    writable: bool = True
+    """False from the first write that fails, for instance on a full disk, to the next that succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ async def _within_time(asked: Awaitable[T]) -> T | None:
 
 
 async def _look_at_storage(db: Database) -> StorageState:
-    return StorageState(await db.size_bytes(), await outbox.read_state(db))
+    problem = await db.health.problem()
+    return StorageState(await db.size_bytes(), await outbox.read_state(db), writable=problem is None)
 
 
 def site_metrics(site: SiteState, at: datetime | None = None) -> Iterator[Metric]:
@@ -95,7 +98,8 @@ def _runner_metrics(health: Health | None) -> Iterator[Metric]:
 
 
 def _storage_metrics(storage: StorageState | None, at: datetime) -> Iterator[Metric]:
-    yield _gauge("lockstep_database_up", "Whether the database responds.", int(storage is not None))
+    up = storage is not None and storage.writable
+    yield _gauge("lockstep_database_up", "Whether the database responds and stores what is written.", int(up))
     size = None if storage is None else storage.size_bytes
     yield _gauge("lockstep_database_size_bytes", "How much disk space the database takes.", size)
     emails = GaugeMetricFamily("lockstep_outbox_emails", "Emails in the outbox, by state.", labels=["state"])

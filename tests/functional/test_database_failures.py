@@ -18,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 from app import migrate
 from app.db import Database
 from app.main import create_app
+from app.monitoring.site_metrics import look_at_site
 from app.observability import configure_logging
 from app.settings import Settings
 from tests.factories.accounts import signed_in_browser
@@ -132,6 +133,7 @@ async def test_on_a_full_disk_runs_are_refused_and_output_waits_until_there_is_r
                 waiting = (await client.get(f"/runs/{run['id']}")).json()
                 await until_told(app, run["id"], "unstored")
                 lesson = await client.get("/en/courses/small/first")
+                full = (await look_at_site(app.state.db, app.state.runner)).storage
                 log = capfd.readouterr().err
                 disk.free()
                 ready = await until(client, "/readyz", status="ready")
@@ -148,6 +150,8 @@ async def test_on_a_full_disk_runs_are_refused_and_output_waits_until_there_is_r
         assert words in refused[language].json()["error"]["message"]
     assert waiting["state"] != "finished"
     assert lesson.status_code == 200
+    assert full is not None
+    assert not full.writable
     told = [line for line in log.splitlines() if "its disk is full" in line]
     assert len(told) == 1, log
     assert "[error" in told[0]

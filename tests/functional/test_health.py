@@ -7,6 +7,7 @@ import asyncio
 import httpx
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from app import migrate
 from app.health import checks
@@ -54,6 +55,23 @@ async def test_why_something_is_missing_is_for_the_log_alone(
     log = capfd.readouterr().err
     assert "lockstep db upgrade" in log
     assert str(app.state.settings.socket) in log
+
+
+def test_a_reason_that_the_database_words_differently_each_time_is_logged_once() -> None:
+    log = checks.ReadinessLog()
+    with capture_logs() as entries:
+        for file in ("2663", "1249"):
+            detail = f"writing fails: could not extend file {file}"
+            log.note([checks.HealthCheck("database", False, detail, reason="database_full")])
+        log.note([checks.HealthCheck("database", False, "not responding", reason="database_unavailable")])
+        log.note([])
+
+    events = [(entry["event"], entry.get("detail", "")) for entry in entries]
+    assert events == [
+        ("not ready", "writing fails: could not extend file 2663"),
+        ("not ready", "not responding"),
+        ("ready again", ""),
+    ]
 
 
 async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(

@@ -53,6 +53,11 @@ def test_the_outbox_has_a_figure_for_each_state_and_the_age_of_the_oldest() -> N
     assert found["lockstep_database_size_bytes"] == 1000
 
 
+def test_a_database_whose_disk_is_full_is_not_up_but_has_figures() -> None:
+    found = figures(SiteState(storage=StorageState(1000, outbox.OutboxState({}, None), writable=False)))
+    assert (found["lockstep_database_up"], found["lockstep_database_size_bytes"]) == (0, 1000)
+
+
 def test_nothing_that_waits_is_zero_seconds_old() -> None:
     found = figures(SiteState(storage=StorageState(1000, outbox.OutboxState({"failed": 1}, None))))
     assert found["lockstep_outbox_oldest_seconds"] == 0
