@@ -20,9 +20,12 @@ NARROW = 1184
 async def resize(page: Page, width: int) -> Locator:
     """Open another window; returns the processes on its panel."""
     await page.set_viewport_size({"width": width, "height": 800})
-    processes = page.get_by_role("group", name="Processes", exact=True)
-    if width <= NARROW and not await processes.is_visible():
-        await page.locator("#session-bar").click()
+    processes, bar = page.get_by_role("group", name="Processes", exact=True), page.locator("#session-bar")
+    await expect(bar).to_be_visible(visible=width <= NARROW)  # the page has its new layout
+    if width > NARROW:
+        await expect(page.locator("#session-sheet:popover-open")).to_have_count(0)  # its script closes it after that
+    elif not await processes.is_visible():
+        await bar.click()
     await expect(processes).to_be_visible()
     box, rail = await processes.bounding_box(), await page.locator(".rail").bounding_box()
     assert box is not None
