@@ -38,11 +38,13 @@ class CellPageObject:
         await expect(self.editor).to_be_focused()
 
     async def write(self, code: str) -> None:
-        """Replace the code."""
+        """Replace the code in one change: a draft of an empty cell could be stored or sent between two."""
         await self.touch()
         await self.page.keyboard.press("Control+a")
-        await self.page.keyboard.press("Delete")
-        await self.page.keyboard.insert_text(code)
+        if code:
+            await self.page.keyboard.insert_text(code)
+        else:
+            await self.page.keyboard.press("Delete")
 
     async def run(self) -> None:
         """Press Run."""

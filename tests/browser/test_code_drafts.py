@@ -73,6 +73,7 @@ async def test_edits_on_two_devices_are_both_kept_until_the_learner_chooses(hall
 
     async with shared(first):
         await here.write("print('both')")
+    await expect(here.root.locator(".newer-draft")).to_be_visible()
     await assert_accessible_everywhere(first, "an offered draft", "#cell-strategy .newer-draft")
     async with shared(first):
         await here.root.get_by_role("button", name="Keep this version").click()
@@ -95,7 +96,8 @@ async def test_what_is_typed_just_before_the_script_of_drafts_has_loaded_is_kept
     await other.goto(phone.site.url(LESSON))
     there = CellPageObject(other, "strategy")
     await there.touch()
-    await other.clock.pause_at(await other.evaluate("Date.now() + 1000"))  # the draft is stored a moment after a key
+    # The draft is stored a moment after a key. The clock leaps farther than a slow machine takes to set it.
+    await other.clock.pause_at(await other.evaluate("Date.now() + 15_000"))
     await other.keyboard.press("Control+a")
     await other.keyboard.insert_text("print('phone')")
 
