@@ -33,7 +33,7 @@ async def test_what_is_typed_before_the_editor_has_loaded_is_in_it(hall: Visitor
 
     await expect(cell.editor).to_be_focused()
     assert (await cell.code()).rstrip() == "print('typed')\nprint('pasted')"
-    await page.keyboard.type("  # and on")
+    await page.keyboard.insert_text("  # and on")  # at once: keys with a pause between them are undone one by one
     assert (await cell.code()).rstrip() == "print('typed')\nprint('pasted')  # and on"
     await page.keyboard.press("Control+z")
     await page.keyboard.press("Control+z")
@@ -179,6 +179,7 @@ async def test_copy_takes_the_code_as_it_stands(hall: VisitorFactory) -> None:
 
     await cell.button("copy").click()
 
+    await expect(page.locator("#announcements")).to_contain_text("Code copied.")
     assert await page.evaluate("navigator.clipboard.readText()") == "print('mine')"
 
 
