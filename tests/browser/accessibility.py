@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playwright.async_api import Page, ViewportSize
 
+from tests.browser.polling import wait_until
 from tests.factories.long_cases import LONG_CASES
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
@@ -25,11 +26,18 @@ _PICTURES = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
 """A folder for pictures of what is checked. Taking one of a whole lesson costs as much as checking it."""
 
 
+async def has_its_styles(page: Page) -> None:
+    """Wait for all styles: a click may just have opened the page, or have brought a piece with a style sheet."""
+    await page.wait_for_load_state()
+    await wait_until(page, "[...document.querySelectorAll('link[rel=stylesheet]')].every(({ sheet }) => sheet)")
+
+
 async def violations(page: Page, within: str = "html", rules: Sequence[str] = ()) -> list[str]:
     """What axe finds, in words; by these rules alone, if any are named.
 
     Its script goes in through the debugger, once per document: the page's policy stays as it is.
     """
+    await has_its_styles(page)
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
     only = {"type": "rule", "values": list(rules)} if rules else {"type": "tag", "values": _TAGS}
@@ -40,6 +48,7 @@ async def violations(page: Page, within: str = "html", rules: Sequence[str] = ()
 
 async def assert_fits(page: Page, name: str = "the page") -> None:
     """Check that nothing makes the page scroll sideways. A phone's viewport grows with content that does not fit."""
+    await has_its_styles(page)
     window = page.viewport_size
     assert window is not None
     wide = await page.evaluate("document.documentElement.scrollWidth")
