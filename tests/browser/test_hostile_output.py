@@ -105,10 +105,12 @@ async def heard_nothing(hall: VisitorFactory, evil: Evil) -> None:
 
     It hears of a tab that is opened now, and so would have heard of what was sent before.
     """
+    before = len(evil.heard)
     tab = await hall.visitors[0].context.new_page()
     await tab.goto(f"{evil.url}/afterwards")
     await tab.close()
-    assert [line for line in evil.heard if "/afterwards" not in line and "/favicon.ico" not in line] == []
+    heard = evil.heard[:before] + list(filter(None, evil.heard[before:]))  # for the tab, a second connection in vain
+    assert [line for line in heard if "/afterwards" not in line and "/favicon.ico" not in line] == []
     for visitor in hall.visitors:
         visitor.elsewhere[:] = [url for url in visitor.elsewhere if not url.startswith(evil.url)]
 
