@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 from tests.browser.accessibility import assert_accessible, take_picture
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import Visitor, VisitorFactory
-from tests.browser.network_control import hold_requests
+from tests.browser.network_control import hold_requests, requests_to, wait_for_requests
 from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
 
@@ -277,10 +277,14 @@ async def test_restart_forgets_the_variables(hall: VisitorFactory) -> None:
     await cell.run()
     await cell.finished()
 
+    restart = await hold_requests(page, "**/session/restart?**")
+    runs = requests_to(page, "/runs", "POST")
     await page.locator("#session-restart").click()
-    await expect(page.locator("#session")).to_have_attribute("data-state", "idle")
     await cell.write("kept + 1")
     await cell.run()
+    await wait_for_requests(page)
+    assert runs == [], "the run would use the session from before the restart"
+    restart.set()
 
     await cell.finished("error")
     await expect(cell.status).to_contain_text("NameError")

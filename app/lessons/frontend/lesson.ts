@@ -59,7 +59,7 @@ export function setUpCells(): void {
   setUpPredictions(own);
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   const runAll = button && new RunAll(button, cells.all);
-  const panel = new SessionPanel(cells.all);
+  const panel = new SessionPanel(cells.all, runs);
   const pickers = new MachinePickers(lesson, availableStorage(), (root, machine) => {
     const cell = cells.all.find((each) => each.root === root);
     cell?.moved();

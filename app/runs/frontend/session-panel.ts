@@ -7,6 +7,7 @@
 
 import type { Cell } from "./cell";
 import type { Machine, Run } from "./protocol";
+import type { RunManager } from "./run-manager";
 
 const DELAY_MS = 150;
 /** As in lesson.css: from this width on, the panel is next to the lesson. */
@@ -19,7 +20,10 @@ export class SessionPanel {
   private telling = 0;
   private pressed = false;
 
-  constructor(private readonly cells: Cell[]) {
+  constructor(
+    private readonly cells: Cell[],
+    private readonly runs: RunManager,
+  ) {
     for (const kind of ["focusin", "pointerdown"] as const) {
       document.addEventListener(kind, ({ target }) => this.touched(target as Element));
     }
@@ -68,6 +72,7 @@ export class SessionPanel {
 
   private ask(event: CustomEvent<Asking>): void {
     const { ctx } = event.detail;
+    if (ctx.sourceElement.id === "session-restart") this.letRunsWait(ctx);
     const url = new URL(ctx.request.action, document.baseURI);
     if (!ctx.sourceElement.closest("#session") || url.searchParams.has("topology")) return;
     const machine = this.shown ?? this.cells[0]?.machine;
@@ -77,6 +82,21 @@ export class SessionPanel {
     url.searchParams.set("keras", String(keras));
     if (this.shown) url.searchParams.set("exactly", "true");
     ctx.request.action = url.pathname + url.search;
+  }
+
+  /** A run that is started after the press of Restart belongs to the new session, so it is sent after the answer. */
+  private letRunsWait(ctx: Asking["ctx"]): void {
+    const request = ctx.fetch ?? fetch;
+    ctx.fetch = (input, init) => {
+      const response = request(input, init);
+      void this.runs.inTurn(() =>
+        response.then(
+          () => undefined,
+          () => undefined,
+        ),
+      );
+      return response;
+    };
   }
 
   private swapped(): void {
@@ -114,5 +134,5 @@ export class SessionPanel {
 }
 
 interface Asking {
-  ctx: { sourceElement: Element; request: { action: string } };
+  ctx: { sourceElement: Element; request: { action: string }; fetch?: typeof fetch };
 }
