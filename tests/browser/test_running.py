@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -25,6 +26,7 @@ SERVER_AWAY = [
     "ERR_INCOMPLETE_CHUNKED_ENCODING",
     "ERR_SOCKET_NOT_CONNECTED",
     "Failed to fetch",
+    "network error",
 ]
 COUNTING = "import time\nfor i in range({n}): print('row', i, flush=True); time.sleep({pause})"
 
@@ -103,7 +105,7 @@ async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -
 async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
-    await cell.write("import time\nprint('begun')\ntime.sleep(60)")
+    await cell.write("import time\nprint('begun')\ntime.sleep(600)")
     await cell.run()
     await cell.has_row("begun")
 
@@ -116,7 +118,7 @@ async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> 
     await page.route("**/runs?lesson=*", grow_old)
     await page.reload()
 
-    await expect(cell.status.locator(".facts")).to_contain_text("3 min 2")
+    await expect(cell.status.locator(".facts")).to_contain_text(re.compile("3 min [2-5]"))
     await cell.button("stop").click()
     await cell.finished("interrupted")
 
@@ -188,7 +190,7 @@ async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_i
     page = await (await hall.admit()).open(LESSON)
     await skip_predictions(page)
     first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
-    await first.write(counting(600, 0.1))
+    await first.write(counting(6_000, 0.1))
     await second.write("print('after')")
     await first.run()
     await first.has_row("row 0")
@@ -220,7 +222,7 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: VisitorFactory) -> N
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await expect(cell.button("stop")).to_be_hidden()
-    await cell.write(counting(600, 0.1))
+    await cell.write(counting(6_000, 0.1))
     await cell.run()
     await cell.has_row("row 2")
 
@@ -234,7 +236,7 @@ async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hal
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
     await expect(cell.button("run")).to_have_accessible_name("Run Four replicas")
-    await cell.write(counting(600, 0.1))
+    await cell.write(counting(6_000, 0.1))
     await cell.button("run").press("Enter")
     await cell.has_row("row 2")
 
@@ -299,13 +301,13 @@ async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: V
     await skip_predictions(page)
     await skip_predictions(bobs)
     cell, given_up, other = (CellPageObject(page, name) for name in ("strategy", "components", "assign"))
-    await cell.write(counting(600, 0.1))
+    await cell.write(counting(6_000, 0.1))
     await cell.run()
     await other.write("print('back')")
     await cell.has_row("row 2")
     first, second = Result(bobs, "strategy"), Result(bobs, "components")
     await first.has_run("kept = 41\nprint('before')")
-    await second.write("import time\nprint(kept + 1, flush=True)\nif not globals().get('short'): time.sleep(60)")
+    await second.write("import time\nprint(kept + 1, flush=True)\nif not globals().get('short'): time.sleep(600)")
     await second.run()
     await second.has_row("42")
 
