@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
 from tests.browser.cell_page_object import CellPageObject
@@ -69,6 +69,26 @@ async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_n
         await asyncio.sleep(0.2)
 
     await page.reload()
+
+    await expect(page.locator(".award").filter(has_text="First step")).to_be_visible()
+
+
+async def test_an_award_is_shown_even_if_the_header_comes_after_the_end_of_the_run(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    answered, over = asyncio.Event(), asyncio.Event()
+
+    async def come_late(route: Route) -> None:
+        response = await route.fetch()
+        answered.set()
+        await over.wait()
+        await route.fulfill(response=response)
+
+    await page.route("**/en/pieces?*", come_late)
+    await page.goto(visitor.site.url(LESSON))
+    await answered.wait()
+    await run_first_cell(page)
+    over.set()
 
     await expect(page.locator(".award").filter(has_text="First step")).to_be_visible()
 

@@ -32,6 +32,8 @@ class ProgressHeader {
   /** The server's marker of this learner; empty for a visitor. */
   private who = "";
   private cursor: string | null = null;
+  /** A run has ended before the header was there. */
+  private missed = false;
   /** Progress that was recorded before the page knew the learner. */
   private pending: ReadingProgress | null = null;
   /** The original text and link of the button that starts the course. */
@@ -87,7 +89,8 @@ class ProgressHeader {
     const known = kept?.who === this.who;
     if (this.cursor === null) this.cursor = known ? kept.cursor : now;
     if (!known) this.keep();
-    else if (this.cursor !== now) this.ask();
+    if (this.missed || (known && this.cursor !== now)) this.ask();
+    this.missed = false;
   }
 
   // --- awards ---
@@ -98,7 +101,10 @@ class ProgressHeader {
   }
 
   private async askOnce(): Promise<void> {
-    if (this.cursor === null) return;
+    if (this.cursor === null) {
+      this.missed = true;
+      return;
+    }
     const kept = this.kept();
     if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown some
     const response = await send(`/${language()}/progress/awards?since=${encodeURIComponent(this.cursor)}`);
