@@ -87,7 +87,10 @@ async def test_the_first_load_of_a_lesson_is_light(hall: VisitorFactory) -> None
     responses: list[Response] = []
     page.on("response", lambda response: responses.append(response))
 
-    await page.goto(visitor.site.url(LESSON), wait_until="networkidle")
+    await page.goto(visitor.site.url(LESSON))
+    await expect(page.locator("#progress-header-button")).to_be_visible()
+    await page.evaluate("document.fonts.ready")
+    await page.wait_for_load_state("networkidle")  # alone, it comes too early where the scripts take long to begin
 
     weights = {response.url: await _weight(response) for response in responses}
     assert any("woff2" in url for url in weights), "the fonts are not among what was measured"
