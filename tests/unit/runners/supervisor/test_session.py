@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from runners.config.settings import Limits
 from runners.devices.device_pool import NoDeviceAvailable
 from runners.kernels.kernel_pool import Kernel
+from runners.supervisor import session as module
 from runners.supervisor.run_log import RunLog
 from runners.supervisor.scheduling import BusySession, IdleSession
 from runners.supervisor.session import Session
@@ -102,6 +104,24 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
         assert why.values["reason"] == "no-device"
         assert isinstance(end, FinishedEvent)
         assert end.outcome == Outcome.crash
+
+
+async def test_one_ends_when_it_was_kept_long_enough_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    session = Session("s", SessionSpec(owner="o", topology="cpu", keras=3), Limits(), 0.05, NoKernels())
+    never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    kernel, usage = SimpleNamespace(cut_off=asyncio.Event(), exited=never), SimpleNamespace(exceeded=asyncio.Event())
+    monkeypatch.setattr(session, "_kernel", kernel)
+    monkeypatch.setattr(session, "_usage", usage)
+    working = asyncio.create_task(session._work())
+    await asyncio.sleep(0)
+    for clock.now in (0.04, 0.08):
+        session.keep()
+        await asyncio.wait({working}, timeout=0.2)
+        assert not working.done()
+    clock.now = 0.14
+    assert await asyncio.wait_for(working, 60) == "idle"
 
 
 async def test_one_that_prepares_its_cluster_for_a_run_is_not_idle() -> None:
