@@ -44,6 +44,24 @@ def defer_during(*functions: Callable[..., Any]) -> None:
     _held_off.update(function.__code__ for function in functions)
 
 
+def accept() -> None:
+    """Let interrupts raise KeyboardInterrupt from now on, one that comes during this call a moment later."""
+    signal.signal(signal.SIGINT, handle_sigint)
+
+
+def ignore() -> None:
+    """Ignore interrupts from now on, also a deferred one, and one that comes during this call.
+
+    Raised here, it would end the process; a moment later, it would end the next cell.
+    """
+    global _tries, _delayed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _tries, _delayed = 0, None
+
+
+defer_during(accept, ignore)
+
+
 def handle_sigint(signum: int, frame: FrameType | None) -> None:
     """Handle SIGINT: raise KeyboardInterrupt, or, where that would do damage, a moment later."""
     global _tries, _delayed

@@ -11,7 +11,6 @@ import gc
 import os
 import random
 import secrets
-import signal
 import socket
 import sys
 import tempfile
@@ -99,7 +98,11 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
 
     def pre_handler_hook(self) -> None:
         """Before each request: from now on, SIGINT raises KeyboardInterrupt."""
-        self.saved_sigint_handler = signal.signal(signal.SIGINT, interrupts.handle_sigint)
+        interrupts.accept()
+
+    def post_handler_hook(self) -> None:
+        """After each request: until the next one, SIGINT is ignored."""
+        interrupts.ignore()
 
     def publish(self, kind: str, content: dict[str, Any], lane: str | None = None) -> None:
         """Send a message of the output channel, from any thread."""

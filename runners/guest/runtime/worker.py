@@ -124,14 +124,14 @@ class _Program:
         """Run one cell, and report how it ended."""
         error: BaseException | None = None
         try:
-            signal.signal(signal.SIGINT, interrupts.handle_sigint)
+            interrupts.accept()
             with self._watch.cell():
                 result = self._shell.run_cell(cell["code"], store_history=bool(cell["store_history"]))
             error = result.error_before_exec or result.error_in_exec
         except KeyboardInterrupt as e:  # between the cell's end and the next line
             error = e
         finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            interrupts.ignore()
         said = None if error is None else [type(error).__name__, str(error)]
         self._link.send({"done": cell["run"], "error": said})
 

@@ -93,7 +93,8 @@ for _name, _parameters in {
     subject.needs(f"ipykernel.kernelapp:IPKernelApp.{_name}", relies_on=(_parameters,))
 
 subject.needs("ipykernel.ipkernel:IPythonKernel.do_execute", relies_on=("(self, code, silent, store_history, ...)",))
-subject.needs("ipykernel.kernelbase:Kernel.pre_handler_hook", relies_on=("(self)", ".saved_sigint_handler"))
+for _name in ("pre_handler_hook", "post_handler_hook"):
+    subject.needs(f"ipykernel.kernelbase:Kernel.{_name}", relies_on=("(self)",))
 keyboard.needs("ipykernel.kernelbase:Kernel.raw_input", relies_on=("(self, prompt)",))
 keyboard.needs("ipykernel.kernelbase:Kernel.getpass", relies_on=("(self, prompt, stream, ...)",))
 subject.needs("ipykernel.zmqshell:ZMQInteractiveShell.enable_gui", relies_on=("(self, gui)",))

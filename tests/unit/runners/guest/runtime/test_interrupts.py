@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from abc import ABCMeta
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -78,6 +80,42 @@ def test_an_interrupt_that_a_blocking_call_did_not_notice_comes_again(monkeypatc
     with pytest.raises(KeyboardInterrupt):
         ask()
     assert len(sent) > 1
+
+
+def test_an_interrupt_that_comes_while_interrupts_begin_to_be_ignored_is_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    really = signal.signal
+
+    def interrupted(signum: int, handler: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return really(signum, handler)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "signal", interrupted)
+            interrupts.ignore()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        interrupts.accept()
+        interrupts.raise_deferred()
+    except KeyboardInterrupt:
+        pytest.fail("it came")
+
+
+def test_an_interrupt_that_was_deferred_when_its_cell_ended_does_not_come_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interrupts, "_AGAIN_S", 0.2)
+    before = set(threading.enumerate())
+    try:
+        assert isinstance(1j, Interrupted)  # of no class that was asked about before
+        (sends_it_again,) = set(threading.enumerate()) - before
+        interrupts.ignore()
+        interrupts.accept()
+        interrupts.raise_deferred()
+        sends_it_again.join()
+    except KeyboardInterrupt:
+        pytest.fail("it came")
 
 
 def test_an_interrupt_that_waits_can_be_raised_where_it_does_no_damage() -> None:
