@@ -163,22 +163,25 @@ async def test_what_comes_into_an_account_while_it_is_deleted_goes_with_it(
 ) -> None:
     account = await store_account(database)
     await store_runs(database, "a visitor", 3)
+    first_has_written = asyncio.Event()
 
     async def delete_it() -> None:
         async with database.writing() as session:
             erasers = [eraser for feature in FEATURES for eraser in feature.erasers]
             await erase_account(session, account, erasers)
+            first_has_written.set()
             await asyncio.sleep(0.3)
 
     async def come_in() -> None:
         async with database.writing() as session:
             mine = await lock_account(session, account)
             await merge_visitor(session, "a visitor", mine, (move_runs,))
+            first_has_written.set()
             await asyncio.sleep(0.3)
 
     first, second = (delete_it, come_in) if deleted_first else (come_in, delete_it)
     one = asyncio.create_task(first())
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(first_has_written.wait(), 60)
     two = asyncio.create_task(second())
     problems = [e for e in await asyncio.gather(one, two, return_exceptions=True) if e is not None]
 

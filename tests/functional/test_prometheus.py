@@ -85,7 +85,7 @@ async def test_a_real_prometheus_reads_a_server_and_evaluates_every_query(
     settings: Settings, supervisor: ScriptedSupervisor, tmp_path: Path
 ) -> None:
     binary, address, port = program("prometheus"), f"127.0.0.1:{free_port()}", free_port()
-    target = {"job_name": "lockstep", "scrape_interval": "200ms", "scrape_timeout": "200ms"}
+    target = {"job_name": "lockstep", "scrape_interval": "1s", "scrape_timeout": "1s"}
     target["static_configs"] = [{"targets": [address]}]  # type: ignore[assignment]
     config = tmp_path / "prometheus.yml"
     config.write_text(json.dumps({"rule_files": [str(FILES / "alerts.yml")], "scrape_configs": [target]}))
@@ -104,7 +104,9 @@ async def test_a_real_prometheus_reads_a_server_and_evaluates_every_query(
                         await asyncio.sleep(0.05)
                 (group,) = (await api.get("/rules")).json()["data"]["groups"]
                 answers = [(await api.get("/query", params={"query": query})).json() for query in expressions()]
-                up = await _ask(api, "lockstep_runner_up")
+                async with asyncio.timeout(60):  # a scrape that took too long has left no value
+                    while not (up := await _ask(api, "lockstep_runner_up")):  # noqa: ASYNC110 - as above
+                        await asyncio.sleep(0.05)
         finally:
             prometheus.terminate()
             await prometheus.wait()

@@ -187,15 +187,12 @@ async def test_a_run_whose_process_was_killed_ends_with_every_line_and_one_award
     scripted = await supervisor.run(run["id"])
     await supervisor.say(scripted, *lines[:20])
     one.kill()
-    begun = time.monotonic()
     await supervisor.say(scripted, *lines[20:])
     await supervisor.finish(scripted)
 
     end = await finished(db, run["id"])
-    adopted_s = time.monotonic() - begun
 
     assert end.outcome == "ok"
-    assert adopted_s < 30, "about 6 seconds on a quiet machine"
     async with db.session() as session:
         events = (await session.scalars(select(RunEvent).filter_by(run_id=end.id).order_by(RunEvent.seq))).all()
         earned = select(LedgerEntry).filter_by(learner_id=end.learner_id, kind="cell")
