@@ -146,6 +146,7 @@ async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: Visito
     await expect(link).to_have_attribute("href", re.compile("next="))
 
     await link.click()
+    await page.wait_for_load_state()  # with the script of the button Show
     await page.locator("#field-email").fill(address)
     await page.locator("#field-password").fill(PASSWORD)
     await page.get_by_role("button", name="Show").click()
