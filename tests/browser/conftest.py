@@ -18,6 +18,7 @@ from pytest_asyncio import is_async_test
 from tests.browser.accessibility import WINDOWED
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
+from tests.browser.slowness import delay_requests, slow_down
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -103,6 +104,7 @@ class Visitor:
     async def page(self) -> Page:
         """A new tab."""
         page = await self.context.new_page()
+        await slow_down(page)
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
         page.on("response", lambda response: self.refused.append(response.url) if response.status >= 400 else None)
@@ -162,6 +164,7 @@ class VisitorFactory:
             reduced_motion="reduce" if still else "no-preference",
         )
         context.set_default_timeout(_PATIENCE_MS)
+        await delay_requests(context)
         visitor = Visitor(context, self._site)
         self.visitors.append(visitor)
         return visitor

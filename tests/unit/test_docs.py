@@ -161,7 +161,10 @@ _SET_BY_OTHERS = {
     "LOCKSTEP_TEST_CLASS",
     "LOCKSTEP_TEST_EXAMPLES",
     "LOCKSTEP_TEST_FUZZ_S",
+    "LOCKSTEP_TEST_LATE",
     "LOCKSTEP_TEST_LONG_CASES",
+    "LOCKSTEP_TEST_SHUFFLE",
+    "LOCKSTEP_TEST_SLOW_CPU",
     "LOCKSTEP_TEST_SOAK_SESSIONS",
 }
 """Variables of tests and CI, which are no settings of Lockstep."""

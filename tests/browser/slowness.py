@@ -1,0 +1,44 @@
+"""Makes the browser slow, to find what depends on the order in which things arrive. See docs/develop/tests.md."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+from contextlib import suppress
+
+from playwright.async_api import BrowserContext, Error, Page, Route
+
+_LATE = os.environ.get("LOCKSTEP_TEST_LATE")
+"""A regular expression: requests with such URLs are late by ``_LATE_S``."""
+_LATE_S = 3.0
+_SHUFFLE = os.environ.get("LOCKSTEP_TEST_SHUFFLE")
+"""A seed: every request is late at random, mostly by little, at most by ``_SHUFFLE_S``."""
+_SHUFFLE_S = 1.5
+_SLOW_CPU = os.environ.get("LOCKSTEP_TEST_SLOW_CPU")
+"""By how many times pages take longer to do what they do."""
+
+
+async def delay_requests(context: BrowserContext) -> None:
+    """Make the requests of a browser late, if the environment says so. Then nothing comes from its cache."""
+    if not _LATE and not _SHUFFLE:
+        return
+    chance = random.Random(f"{_SHUFFLE} {os.environ['PYTEST_CURRENT_TEST']}")
+
+    async def hold(route: Route) -> None:
+        if _LATE and re.search(_LATE, route.request.url):
+            await asyncio.sleep(_LATE_S)
+        if _SHUFFLE:
+            await asyncio.sleep(chance.random() ** 3 * _SHUFFLE_S)
+        with suppress(Error):  # its page was closed
+            await route.continue_()
+
+    await context.route("**/*", hold)
+
+
+async def slow_down(page: Page) -> None:
+    """Make a page slow, if the environment says so."""
+    if _SLOW_CPU:
+        session = await page.context.new_cdp_session(page)
+        await session.send("Emulation.setCPUThrottlingRate", {"rate": float(_SLOW_CPU)})
