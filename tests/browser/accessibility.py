@@ -33,7 +33,7 @@ async def has_its_styles(page: Page) -> None:
 
 
 async def violations(page: Page, within: str = "html", rules: Sequence[str] = ()) -> list[str]:
-    """What axe finds, in words; by these rules alone, if any are named.
+    """What axe finds on the page once it has loaded, in words; by these rules alone, if any are named.
 
     Its script goes in through the debugger, once per document: the page's policy stays as it is.
     """
@@ -57,7 +57,8 @@ async def assert_fits(page: Page, name: str = "the page") -> None:
 
 async def assert_accessible(page: Page, name: str = "the page", within: str = "html") -> None:
     """Check that axe finds nothing on the page in its current state, and that it fits its window."""
-    assert await violations(page, within) == [], name
+    found = await violations(page, within)
+    assert not found, f"{name}: {found}"
     await assert_fits(page, name)
     await take_picture(page, name)
 
@@ -68,7 +69,8 @@ async def assert_readable_in_both_themes(page: Page, name: str = "the page", wit
     if not LONG_CASES:
         return
     await page.emulate_media(color_scheme="dark")
-    assert await violations(page, within, _CONTRAST) == [], f"{name} in the dark"
+    found = await violations(page, within, _CONTRAST)
+    assert not found, f"{name} in the dark: {found}"
     await take_picture(page, f"{name} dark")
     await page.emulate_media(color_scheme="light")
 
