@@ -365,7 +365,9 @@ async def test_a_restore_that_is_killed_changes_nothing_and_the_next_one_cleans_
     program = (sys.executable, "-c", _STOP_BEFORE_COMMIT)
     process = await cli_process.start("restore", "--replace", str(file), program=program, **options(site))
     assert process.stderr
-    assert await asyncio.wait_for(process.stderr.readline(), 60) == b"written\n"
+    async with asyncio.timeout(60):
+        while (line := await process.stderr.readline()) != b"written\n":
+            assert line.startswith(b"Restored "), "what takes long reports its progress"
     assert len(list(site.data_dir.glob(".restore-*"))) >= 1
     refused = await lockstep("restore", "--replace", str(file), **options(site))
     assert refused.err == f"Another restore is running in {site.data_dir}. Wait for it.\n"
