@@ -54,11 +54,16 @@ class Assets:
         self._url = url
         self._index = index
         self._files: dict[str, _File] = {}
+        self._hashed: dict[str, str] = {}
 
     def address(self, path: str) -> str:
-        """The URL of a file with its version; without a version if the file does not exist."""
-        file = self._find(path)
-        return f"{self._url}/{path}?v={file.version}" if file else f"{self._url}/{path}"
+        """The URL of a file with its version: its hash in the query, or in the name if the build put it there.
+
+        ``fonts/inter.woff2`` finds ``fonts/inter-AB12CD34.woff2``. Without a version if the file does not exist.
+        """
+        if file := self._find(path):
+            return f"{self._url}/{path}?v={file.version}"
+        return f"{self._url}/{self._find_hashed(path) or path}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
@@ -70,6 +75,18 @@ class Assets:
         if file is None:
             raise NotFound
         await _file_response(file, path, scope)(scope, receive, send)
+
+    def _find_hashed(self, path: str) -> str | None:
+        """The path of a file in whose name the build put a hash."""
+        hashed = self._hashed.get(path)
+        if hashed is None or self._find(hashed) is None:
+            wanted = self._root / path
+            found = wanted.parent.glob(f"{wanted.stem}-????????{wanted.suffix}")
+            names = sorted(file.name for file in found if _HASHED_NAME.search(file.name))
+            if not names:
+                return None
+            hashed = self._hashed[path] = posixpath.join(posixpath.dirname(path), names[0])
+        return hashed
 
     def _find(self, path: str) -> _File | None:
         if posixpath.isabs(path) or posixpath.normpath(path) != path:

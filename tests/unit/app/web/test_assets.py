@@ -57,6 +57,23 @@ async def test_without_its_version_a_file_is_asked_for_again(client: httpx.Async
     assert (again.status_code, again.content) == (304, b"")
 
 
+async def test_the_address_of_a_file_whose_name_holds_a_hash_is_that_of_the_build(
+    root: Path, client: httpx.AsyncClient
+) -> None:
+    assets = Assets(root, url="")
+    (root / "dist" / "chunk-notahash.js").write_text("2")
+
+    address = assets.address("dist/chunk.js")
+    response = await client.get(address)
+
+    assert address == "/dist/chunk-ABCD1234.js"
+    assert "immutable" in response.headers["cache-control"]
+
+    (root / "dist" / "chunk-ABCD1234.js").rename(root / "dist" / "chunk-DCBA4321.js")
+    assert assets.address("dist/chunk.js") == "/dist/chunk-DCBA4321.js"
+    assert assets.address("dist/missing.js") == "/dist/missing.js"
+
+
 async def test_a_name_that_holds_a_hash_is_kept_for_ever(client: httpx.AsyncClient) -> None:
     assert "immutable" in (await client.get("/dist/chunk-ABCD1234.js")).headers["cache-control"]
 
