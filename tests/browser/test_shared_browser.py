@@ -206,7 +206,7 @@ async def sign_out(page: Page) -> None:
 
 async def shows_nothing(page: Page) -> None:
     """The lesson as a new visitor sees it."""
-    await expect(page.locator(".session-state")).not_to_have_text("")  # every fragment and script has come
+    await expect(page.locator(".session-state:not(.awaited)")).to_be_attached()  # every fragment and script has come
     await expect(page.locator("body")).to_have_css("visibility", "visible")
     await expect(page.locator("body")).not_to_contain_text(SECRET)
     await expect(page.locator(".output iframe")).to_have_count(0)
