@@ -38,10 +38,12 @@ const sheets = {
     });
   },
 };
+/** Every chunk counts as importing main.ts, so that what chunks share with it is one file, not a file for each set of chunks. */
 const scripts = {
   ...common,
   plugins: [sheets],
   entryPoints: { app: join(here, "main.ts") },
+  inject: [join(here, "main.ts")],
   outdir: dist,
   format: "esm",
   splitting: true,
