@@ -103,10 +103,9 @@ export class SessionPanel {
     this.sayWhetherReal();
     this.forgetWhatIsPast();
     // A button of the panel may disappear after its action: then the focus stays in the panel.
+    if (!this.pressed || document.activeElement !== document.body) return;
     const sheet = document.getElementById("session-sheet");
-    const visible = sheet?.checkVisibility() ?? false;
-    if (this.pressed && document.activeElement === document.body && visible)
-      document.getElementById("session-title")?.focus();
+    if (sheet?.checkVisibility()) document.getElementById("session-title")?.focus();
   }
 
   /** Makes the cells on the panel's machine also show whether it is simulated or real. */
@@ -116,7 +115,7 @@ export class SessionPanel {
     if (!panel || !words) return;
     for (const { root, machine } of this.cells) {
       const mine = root.querySelector(".cell-top .machine-words");
-      if (mine && machine.topology === panel.dataset.topology) mine.textContent = words;
+      if (mine && mine.textContent !== words && machine.topology === panel.dataset.topology) mine.textContent = words;
     }
   }
 
