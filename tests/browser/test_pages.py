@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 
 import pytest
-from playwright.async_api import Page, Response, expect
+from playwright.async_api import Page, Request, Response, Route, expect
 
 from tests.browser.accessibility import (
     assert_accessible,
@@ -97,6 +98,33 @@ async def test_the_first_load_of_a_lesson_is_light(hall: VisitorFactory) -> None
     assert not any("/editor" in url for url in weights), "the editor came before it was touched"
     total = sum(weights.values())
     assert total <= MOST_BYTES, "\n".join(f"{size:8,} {url}" for url, size in weights.items())
+
+
+async def test_the_first_fonts_are_asked_for_before_the_style_sheet_has_come_and_only_once(
+    hall: VisitorFactory,
+) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    fonts: list[str] = []
+    first = asyncio.Event()
+
+    def note(request: Request) -> None:
+        if request.resource_type == "font":
+            fonts.append(request.url)
+            first.set()
+
+    async def after_a_font(route: Route) -> None:
+        await first.wait()
+        await route.continue_()
+
+    page.on("request", note)
+    await page.route("**/dist/app.css?*", after_a_font)
+
+    await page.goto(visitor.site.url("/en/"))
+    await page.evaluate("document.fonts.ready")
+
+    assert sum("/inter-" in url for url in fonts) == 1
+    assert sum("/source-serif-" in url for url in fonts) == 1
 
 
 async def _weight(response: Response) -> int:
