@@ -383,6 +383,16 @@ def crossover(**changed: Callable[[int], float]) -> Answers:
     return {"crossover": cross}
 
 
+def last_sum(**changed: Any) -> Answers:
+    """``changed`` has what a mistake puts in place of a part of the rule."""
+
+    def arrival(buckets: Any, devices: int, alpha: float, beta: float) -> Any:
+        parts = {name: part(devices) if name in {"latencies", "values"} else part for name, part in changed.items()}
+        return of_checks("buckets-and-overlap", "arrival")(buckets, devices, alpha, beta, **parts)
+
+    return {"last_sum": arrival}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -631,6 +641,23 @@ def cases() -> Iterator[Any]:
         whole_values=crossover(ring_values=lambda devices: 2 * (devices - 1)),
         two_values=crossover(ring_values=lambda devices: 2),
         one_round_more=crossover(ring_rounds=lambda devices: 2 * devices),
+    )
+    yield from case(
+        "buckets-and-overlap",
+        "last-sum",
+        last_sum(),
+        first_gradient=last_sum(ready_of=min),
+        last_in_the_list=last_sum(ready_of=lambda ready: ready[-1]),
+        no_line=last_sum(start_of=lambda free, ready: ready),
+        never_waits=last_sum(start_of=lambda free, ready: free),
+        waits_twice=last_sum(start_of=lambda free, ready: free + ready),
+        without_overlap={"last_sum": of_checks("buckets-and-overlap", "without_overlap")},
+        each_tensor=last_sum(singly=True),
+        one_latency=last_sum(latencies=lambda devices: 1),
+        one_round_more=last_sum(latencies=lambda devices: 2 * devices),
+        two_values=last_sum(values=lambda devices: 2),
+        once_around=last_sum(latencies=lambda devices: devices - 1, values=lambda devices: (devices - 1) / devices),
+        whole_values=last_sum(values=lambda devices: 2 * (devices - 1)),
     )
     yield from case(
         "mirrored-strategy",
