@@ -393,6 +393,16 @@ def last_sum(**changed: Any) -> Answers:
     return {"last_sum": arrival}
 
 
+def noise_and_signal(answer: Callable[..., tuple[float, float]]) -> Answers:
+    """``answer`` gets the variance, the square of the mean, and the numbers of replicas, examples and weights."""
+
+    def estimate(gradients: np.ndarray, batch: int) -> Any:
+        spread, square, replicas = of_checks("batch-size-and-learning-rate", "estimates")(gradients, batch)
+        return answer(spread, square, replicas, batch, gradients.shape[1])
+
+    return {"noise_and_signal": estimate}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -658,6 +668,26 @@ def cases() -> Iterator[Any]:
         two_values=last_sum(values=lambda devices: 2),
         once_around=last_sum(latencies=lambda devices: devices - 1, values=lambda devices: (devices - 1) / devices),
         whole_values=last_sum(values=lambda devices: 2 * (devices - 1)),
+    )
+    yield from case(
+        "batch-size-and-learning-rate",
+        "noise-and-signal",
+        noise_and_signal(lambda spread, square, n, batch, weights: (batch * spread, square - spread / n)),
+        own_share=noise_and_signal(lambda spread, square, n, batch, weights: (spread, square - spread / n)),
+        noisy_square=noise_and_signal(lambda spread, square, n, batch, weights: (batch * spread, square)),
+        one_replica=noise_and_signal(lambda spread, square, n, batch, weights: (batch * spread, square - spread)),
+        all_examples=noise_and_signal(
+            lambda spread, square, n, batch, weights: (n * batch * spread, square - spread / n)
+        ),
+        divided_by_n=noise_and_signal(
+            lambda spread, square, n, batch, weights: (
+                batch * spread * (n - 1) / n,
+                square - spread * (n - 1) / n**2,
+            )
+        ),
+        mean_over_weights=noise_and_signal(
+            lambda spread, square, n, batch, weights: (batch * spread / weights, square - spread / n)
+        ),
     )
     yield from case(
         "mirrored-strategy",

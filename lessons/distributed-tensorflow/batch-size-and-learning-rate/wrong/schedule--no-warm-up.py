@@ -1,0 +1,3 @@
+# diagnosis: trainings diverge
+def schedule(steps, base_rate, factor):
+    return steps * [base_rate * factor]
