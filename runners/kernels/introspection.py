@@ -68,7 +68,8 @@ async def ask(kernel: Kernel, question: Question) -> Introspection:
             return to_introspection(asked, reply.result())
         if not kernel.exited.done():
             await _interrupt(kernel)
-            await asyncio.wait({idle, kernel.exited}, timeout=_LATE_S, return_when="FIRST_COMPLETED")
+            ended: set[asyncio.Future[Any]] = {idle, kernel.exited}
+            await asyncio.wait(ended, timeout=_LATE_S, return_when="FIRST_COMPLETED")
         return BUSY
     finally:
         for task in (idle, reply, dropped):
@@ -80,7 +81,8 @@ async def _interrupt(kernel: Kernel) -> None:
     """Interrupt the kernel; end it if nothing tells whether the interrupt was sent, or is still to come."""
     with contextlib.suppress(SandboxGone):
         sent = kernel.interrupt()
-        await asyncio.wait({sent, kernel.exited}, timeout=_INTERRUPT_S, return_when="FIRST_COMPLETED")
+        awaited: set[asyncio.Future[Any]] = {sent, kernel.exited}
+        await asyncio.wait(awaited, timeout=_INTERRUPT_S, return_when="FIRST_COMPLETED")
         if not sent.done():
             await kernel.sandbox.kill()
 

@@ -230,15 +230,16 @@ class Execution:
         exited = self._kernel.exited
         killing = asyncio.create_task(self._kill_now.wait())
         tasks: list[asyncio.Task[Any]] = [killing]
-        sent: set[asyncio.Future[str]] = set()
+        ended: set[asyncio.Future[Any]] = {output}  # with the interrupts that were sent
         try:
             for patience in _PATIENCE_S:
                 if self._kill_now.is_set():
                     break
                 with contextlib.suppress(SandboxGone):
-                    sent.add(self._kernel.interrupt())
-                tasks.append(over := asyncio.create_task(asyncio.wait({output, *sent})))
-                await asyncio.wait({over, exited, killing}, timeout=patience, return_when="FIRST_COMPLETED")
+                    ended.add(self._kernel.interrupt())
+                tasks.append(over := asyncio.create_task(asyncio.wait(ended)))
+                awaited: set[asyncio.Future[Any]] = {over, exited, killing}
+                await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
                 if over.done() or exited.done():
                     return
         finally:
