@@ -14,7 +14,7 @@ from tests.factories.real_supervisor import RealSupervisor, SessionClient
 @pytest.fixture(scope="session")
 def node() -> Iterator[RealSupervisor]:
     """A node with enough room for all tests."""
-    node = RealSupervisor(limits__run_s=60, max_sessions=50, prepare_data_sets=1)
+    node = RealSupervisor(limits__run_s=240, max_sessions=50, prepare_data_sets=1)
     yield node.start()
     node.remove()
 

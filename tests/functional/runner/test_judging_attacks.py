@@ -247,7 +247,7 @@ async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(
             return 1.0
     """
     needs = (*UNSEEN.needs, f"found = '{SECRET}'") if planted else UNSEEN.needs
-    told = await replace(UNSEEN, seconds=50, needs=needs).judge(client, code)
+    told = await replace(UNSEEN, seconds=200, needs=needs).judge(client, code)
     assert "looked" in told.text, told
     assert ("FOUND in " in told.text) == planted
 
