@@ -87,7 +87,8 @@ class Trainings:
 
     def losses(self, rates: list[float], batch: int) -> np.ndarray:
         """The loss of each problem after a step of plain SGD for each rate. NaN where a training diverges."""
-        weights, rng, batches = [weight.copy() for weight in self._first], np.random.default_rng(self._seed), []
+        weights, rng = [weight.copy() for weight in self._first], np.random.default_rng(self._seed)
+        batches: list[np.ndarray] = []
         with np.errstate(all="ignore"):
             for rate in rates:
                 if not batches:
