@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Annotated
@@ -65,7 +66,7 @@ def backup(
         if keep or every:
             fail("--keep and --every require a folder.", USAGE_ERROR)
         leave_root(lessons=True)
-        _or_fail(lambda: _to_standard_output(settings))
+        _or_fail(settings, lambda: _to_standard_output(settings))
         return
     target = Path(file or settings.data_dir / "backups").absolute()
     write = _write
@@ -75,13 +76,13 @@ def backup(
             leave_root("backup", *options, "--", str(target), lessons=True)
         write = _write_as_web_user
     if (usual := settings.data_dir / "backups") in (target, target.parent):
-        _or_fail(lambda: usual.mkdir(exist_ok=True))
+        _or_fail(settings, lambda: usual.mkdir(exist_ok=True))
     if (keep or every) and not target.is_dir():
         fail(f"--keep and --every require a folder, and {target} is not a folder.", USAGE_ERROR)
     with ending_at_sigterm(0 if every else ENDED_BY_SIGTERM):
         if every:
             _repeat(settings, target, keep, timedelta(hours=every), write)
-        _or_fail(lambda: _to_file(settings, target, keep, write))
+        _or_fail(settings, lambda: _to_file(settings, target, keep, write))
 
 
 def _leads_through(folder: Path, path: Path) -> bool:
@@ -99,7 +100,7 @@ def _repeat(settings: Settings, folder: Path, keep: int | None, interval: timede
         try:
             _to_file(settings, folder, keep, write)
         except DATABASE_ERRORS as e:
-            print_message(f"No backup was made. {describe_error(e)}")
+            print_message(f"No backup was made. {describe_error(e, settings)}")
             time.sleep(min(interval, _RETRY).total_seconds())
 
 
@@ -121,13 +122,25 @@ def _to_file(settings: Settings, target: Path, keep: int | None, write: Write) -
 def _to_standard_output(settings: Settings) -> None:
     if sys.stdout.isatty():
         raise BackupError("A backup is not text for a terminal. Redirect it to a file, or name a file.")
-    with tempfile.TemporaryFile(dir=settings.data_dir) as file:
+    with _naming(settings.data_dir), tempfile.TemporaryFile(dir=settings.data_dir) as file:
         _write(settings, file)
         summary = asyncio.run(verify_backup(file))
         file.seek(0)
-        shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        with _naming("standard output"):
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
     print_message(f"Backed up {describe_backup(summary)}, and read all of it back.")
+
+
+@contextmanager
+def _naming(written: Path | str) -> Iterator[None]:
+    """Name what is written in errors of the system, such as that a disk is full."""
+    try:
+        yield
+    except OSError as e:
+        if e.strerror and e.filename is None:
+            raise OSError(e.errno, e.strerror, str(written)) from e
+        raise
 
 
 def _write(settings: Settings, file: IO[bytes]) -> None:
@@ -141,14 +154,14 @@ def _write_as_web_user(settings: Settings, file: IO[bytes]) -> None:
     environment = web_user_environment(settings)
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=file)
     if done.returncode:
-        raise BackupError("The web application's user could not read everything: see above.")
+        raise BackupError("The web application's user could not make the backup: see above.")
 
 
-def _or_fail(act: Callable[[], None]) -> None:
+def _or_fail(settings: Settings, act: Callable[[], None]) -> None:
     try:
         act()
     except DATABASE_ERRORS as e:
-        fail(describe_error(e))
+        fail(describe_error(e, settings))
 
 
 def describe_backup(summary: BackupSummary) -> str:

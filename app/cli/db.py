@@ -7,6 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
@@ -19,9 +20,10 @@ from app.backup.service import copy_database
 from app.cli.console import USAGE_ERROR, ending_at_sigterm, fail, print_message, read_settings
 from app.cli.row_progress import RowProgress
 from app.cli.web_user import leave_root
-from app.database_health import driver_message
+from app.database_health import classify_database_error, driver_message
 from app.database_url import database_url_error
 from app.db import Database
+from app.errors import DatabaseFull, DatabaseUnavailable
 from app.settings import Settings
 
 DATABASE_ERRORS = (BackupError, migrate.UnsupportedRevision, SQLAlchemyError, OSError)
@@ -153,7 +155,7 @@ def _upgrade_when_possible(settings: Settings) -> str:
         try:
             return asyncio.run(_with_database(settings, _upgrade))
         except DATABASE_ERRORS as e:
-            sentence = describe_error(e)
+            sentence = describe_error(e, settings)
         if sentence != said:
             print_message(f"{sentence}\nWaiting: Lockstep starts as soon as it can use the database.")
             said = sentence
@@ -165,7 +167,7 @@ def run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T
     try:
         return asyncio.run(_with_database(settings, work))
     except DATABASE_ERRORS as e:
-        fail(describe_error(e))
+        fail(describe_error(e, settings))
 
 
 async def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
@@ -176,15 +178,31 @@ async def _with_database(settings: Settings, work: Callable[[Database], Awaitabl
         await db.close()
 
 
-def fail_on_database_error(error: Exception) -> NoReturn:
-    """Print the database's own error message and exit."""
-    fail(describe_error(error))
+def fail_on_database_error(error: Exception, settings: Settings) -> NoReturn:
+    """Print which database cannot be used, why, and what to do, and exit."""
+    fail(describe_error(error, settings))
 
 
-def describe_error(error: Exception) -> str:
-    """A sentence about one of ``DATABASE_ERRORS``."""
+def describe_error(error: Exception, settings: Settings | None = None) -> str:
+    """A sentence about one of ``DATABASE_ERRORS``, and what to do if its database is the one of the settings."""
     if isinstance(error, BackupError | migrate.UnsupportedRevision):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"Cannot use {error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return f"The database cannot be used: {driver_message(error)}"
+    if settings is None:
+        return f"The database cannot be used: {driver_message(error)}."
+    url = make_url(settings.database)
+    file = Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+    name, reason = file or settings.shown_database, driver_message(error)
+    return f"The database {name} cannot be used: {reason}. {_what_to_do(error, file)}".rstrip()
+
+
+def _what_to_do(error: Exception, file: Path | None) -> str:
+    problem = classify_database_error(error)
+    if problem is DatabaseFull:
+        return "Make room on its disk."
+    if file is not None and not os.access(file.parent, os.W_OK):
+        return f"User {os.geteuid()} has to be able to write to {file.parent}."
+    if file is None and problem is DatabaseUnavailable:
+        return "Start PostgreSQL, or change LOCKSTEP_DATABASE_URL."
+    return ""

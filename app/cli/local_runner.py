@@ -5,6 +5,7 @@ If it refuses to start, it is not restarted: it has said why, and would refuse a
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -37,6 +38,10 @@ _RUNNER_UMASK = 0o022
 PrintMessage = Callable[[str], None]
 
 
+class BelongsToAnotherUser(PermissionError):
+    """A folder that has to be this user's. ``strerror`` names both."""
+
+
 def make_private_directory(folder: Path, client_group: int | None = None) -> None:
     """Create a folder that only this user can enter, or restrict it.
 
@@ -47,12 +52,15 @@ def make_private_directory(folder: Path, client_group: int | None = None) -> Non
         client_group: this group can list it, too, and connect to sockets that are made there.
 
     Raises:
-        PermissionError: another user owns it, or the link to it.
+        BelongsToAnotherUser: another user owns it, or the link to it.
+        OSError: it cannot be made or restricted.
     """
+    ours = os.getuid()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     status = folder.stat()
-    if status.st_uid != os.getuid() or folder.lstat().st_uid != os.getuid():  # it may be somebody else's link to ours
-        raise PermissionError(f"{folder} belongs to another user")
+    for owner in (status.st_uid, folder.lstat().st_uid):  # it may be somebody else's link to ours
+        if owner != ours:
+            raise BelongsToAnotherUser(errno.EPERM, f"it belongs to user {owner}, but Lockstep runs as user {ours}")
     if client_group is not None:
         os.chown(folder, -1, client_group)
         folder.chmod(0o2750)

@@ -49,7 +49,7 @@ def restore(
         ):
             summary = asyncio.run(restore_backup(settings, backup, progress, replace=replace))
     except DATABASE_ERRORS as e:
-        fail(describe_error(e))
+        fail(describe_error(e, settings))
     made = f"Lockstep {summary.backup.version} made it at {summary.backup.created_at}"
     print_message(f"Restored {describe_backup(summary.backup)}. {made}.")
     if summary.lessons == settings.lessons_dir:

@@ -19,7 +19,7 @@ import typer
 
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import upgrade_database
-from app.cli.local_runner import LocalRunner, make_private_directory
+from app.cli.local_runner import BelongsToAnotherUser, LocalRunner, make_private_directory
 from app.cli.setup_link import print_setup_link
 from app.cli.shell_settings import invalid_settings
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
@@ -64,10 +64,7 @@ def serve(
     if wait_for_database and settings.runner_socket is None:
         fail("--wait-for-database requires LOCKSTEP_RUNNER_SOCKET.", USAGE_ERROR)
     os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
-    try:
-        make_private_directory(settings.data_dir)
-    except OSError as e:
-        fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
+    _make_private(settings.data_dir, "data directory")
     listener = listen_on(host, port)
     _check_metrics_address(settings)
     address = settings.public_url or _url(host, listener.getsockname()[1])
@@ -92,6 +89,14 @@ def serve(
         raise typer.Exit(status)
 
 
+def _make_private(folder: Path, what: str, client_group: int | None = None) -> None:
+    try:
+        make_private_directory(folder, client_group)
+    except OSError as e:
+        own = f"Run 'sudo chown -R {os.getuid()} {folder}', or set" if isinstance(e, BelongsToAnotherUser) else "Set"
+        fail(f"The {what} {folder} cannot be used: {e.strerror}. {own} LOCKSTEP_DATA_DIR to another directory.")
+
+
 def _documentation(address: str) -> str:
     """Say where the documentation is: on the server itself once it is built, until then in the source."""
     site = f"{address.rstrip('/')}/docs/"
@@ -105,6 +110,7 @@ def _serve_with_runner(
 ) -> int:
     """Serve with a local runner; returns the exit status. If the runner refuses to start, the server ends, too."""
     has_web_user = give_files_to_web_user(settings)
+    _make_private(settings.socket.parent, "folder of the runner's socket", WEB_USER if has_web_user else None)
     if not has_web_user:
         upgrade_database(settings)
         print_setup_link(settings, listener)

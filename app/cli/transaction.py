@@ -41,4 +41,4 @@ def run_in_transaction(work: Callable[[AsyncSession], Awaitable[T]], settings: S
     except CommandRefused as e:
         fail(str(e))
     except (SQLAlchemyError, OSError) as e:
-        fail_on_database_error(e)
+        fail_on_database_error(e, settings)

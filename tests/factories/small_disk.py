@@ -41,6 +41,10 @@ class SmallDisk:
         """Free the space."""
         self._filler.unlink()
 
+    def make_read_only(self) -> None:
+        """Let nothing be written from now on."""
+        subprocess.run(["mount", "-o", "remount,ro", self.path], check=True)
+
 
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[SmallDisk]:

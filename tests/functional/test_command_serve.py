@@ -24,6 +24,7 @@ from runners.supervisor.server import bind_socket
 from tests.factories.browser_client import press_run
 from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.small_disk import small_disk
 from tests.factories.sse_client import live_stream
 
 _PATIENCE_S = 120.0
@@ -269,15 +270,55 @@ async def test_a_data_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path
 
     assert ended.status == 1
     assert ended.err.startswith("The data directory ")
+    assert ended.err.endswith(". Set LOCKSTEP_DATA_DIR to another directory.\n")
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+async def test_a_folder_of_another_user_is_a_sentence_with_the_command_that_gives_it_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "run").mkdir(parents=True)
+    for folder, what in ((data / "run", "folder of the runner's socket"), (data, "data directory")):
+        os.chown(folder, 1234, -1)
+        ended = await lockstep("serve", "--port", "0", data_dir=data, database_url=f"sqlite+aiosqlite:///{tmp_path}/db")
+        assert ended.status == 1
+        assert ended.err.splitlines()[-1] == (
+            f"The {what} {folder} cannot be used: it belongs to user 1234, but Lockstep runs as user 0. "
+            f"Run 'sudo chown -R 0 {folder}', or set LOCKSTEP_DATA_DIR to another directory."
+        )
 
 
 async def test_a_database_that_is_away_is_a_sentence(tmp_path: Path) -> None:
-    ended = await lockstep("db", "upgrade", data_dir=tmp_path, database_url="postgresql+asyncpg://x@127.0.0.1:1/x")
+    url = "postgresql+asyncpg://x:secret@127.0.0.1:1/x"
+    ended = await lockstep("db", "upgrade", data_dir=tmp_path, database_url=url)
 
     assert ended.status == 1
-    assert ended.err.startswith("The database cannot be used: ")
+    assert ended.err.startswith("The database postgresql+asyncpg://x:***@127.0.0.1:1/x cannot be used: ")
+    assert ended.err.endswith(". Start PostgreSQL, or change LOCKSTEP_DATABASE_URL.\n")
     assert "Traceback" not in ended.err
+
+
+async def test_a_full_and_a_read_only_disk_are_sentences_that_name_them(tmp_path: Path, migrated_file: Path) -> None:
+    shutil.copy(migrated_file, tmp_path / "lockstep.db")
+    with small_disk(1) as disk:
+        disk.fill()
+        full = await lockstep("db", "upgrade", data_dir=disk.path)
+        backup = await lockstep("backup", str(disk.path / "b.tar.gz"), data_dir=tmp_path)
+        disk.free()
+        disk.make_read_only()
+        read_only = await lockstep("db", "upgrade", data_dir=disk.path)
+
+    file = disk.path / "lockstep.db"
+    assert (full.status, full.err) == (
+        1,
+        f"The database {file} cannot be used: database or disk is full. Make room on its disk.\n",
+    )
+    assert (backup.status, backup.err) == (1, f"Cannot write {disk.path / 'b.tar.gz'}: No space left on device.\n")
+    assert (read_only.status, read_only.err) == (
+        1,
+        f"The database {file} cannot be used: attempt to write a readonly database. "
+        f"User {os.geteuid()} has to be able to write to {disk.path}.\n",
+    )
 
 
 async def test_a_database_error_is_shown_in_its_own_words(tmp_path: Path) -> None:
@@ -285,4 +326,4 @@ async def test_a_database_error_is_shown_in_its_own_words(tmp_path: Path) -> Non
 
     ended = await lockstep("db", "upgrade", data_dir=tmp_path)
 
-    assert ended.err == "The database cannot be used: file is not a database\n"
+    assert ended.err == f"The database {tmp_path / 'lockstep.db'} cannot be used: file is not a database.\n"

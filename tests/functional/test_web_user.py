@@ -307,7 +307,7 @@ def test_a_link_that_another_user_has_made_is_no_folder_for_a_socket(tmp_path: P
     link.symlink_to(folder)
     os.lchown(link, WEB_USER, WEB_USER)
 
-    with pytest.raises(PermissionError, match="another user"):
+    with pytest.raises(PermissionError, match=f"belongs to user {WEB_USER}"):
         make_private_directory(link, WEB_USER)
 
     assert (folder.stat().st_mode & 0o7777, folder.stat().st_gid) == (0o755, 0)
