@@ -1,4 +1,4 @@
-"""The runbook names alerts and log lines that exist, and says of each emergency how to see that it is over."""
+"""The runbook names alerts and log lines that exist, and answers the same questions about each emergency."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ def test_the_log_has_a_line_that_it_names(line: str) -> None:
 
 
 @pytest.mark.parametrize("section", _SECTIONS, ids=lambda section: section.partition("\n")[0])
-def test_each_emergency_has_commands_and_an_end(section: str) -> None:
+def test_each_emergency_has_signs_commands_an_end_and_an_afterward(section: str) -> None:
+    assert "**How you notice.**" in section
+    assert "**What to do.**" in section
     assert "```sh\n" in section
     assert "**It is over** when" in section
+    assert "**Afterward.**" in section
