@@ -67,10 +67,12 @@ def main() -> None:
     gc.disable()  # as a zygote does while it imports
     import tensorflow as tf
 
-    from runners.guest.tf_patches import eager_ops, gpu, placement_log  # noqa: F401 - imported once, not in each fork
+    from runners.guest.tf_patches import distributed_datasets, eager_ops, placement_log
+    from runners.guest.tf_patches import gpu as gpu  # imported once, not in each fork
 
     eager_ops.subject.apply()
     placement_log.subject.apply()
+    distributed_datasets.lifetime.apply()  # as a kernel does before it has devices
     tf.config.list_physical_devices()
     _ = tf.keras.layers, tf.keras.optimizers
     gc.freeze()
