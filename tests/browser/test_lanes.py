@@ -14,7 +14,8 @@ from tests.browser.accessibility import assert_accessible, assert_fits, assert_r
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
-from tests.browser.network_control import wait_for_requests
+from tests.browser.network_control import hold_requests, wait_for_requests
+from tests.browser.polling import wait_until
 from tests.browser.site import Site
 from tests.factories import course
 
@@ -136,15 +137,23 @@ publish("stream", {"name": "stdout", "text": "short\\n"}, "worker 0")
 
 
 async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(LESSON)
+    visitor = await hall.admit()
+    page = await visitor.page()
+    panel = await hold_requests(page, "**/session?*")  # the first is still under way when the machine changes
+    await page.goto(visitor.site.url(LESSON))
     cell = CellPageObject(page, "strategy")
     button = cell.root.get_by_role("button", name=re.compile("^Change machine:"))
     await expect(button).to_contain_text("4 GPUs, simulated")
 
     await button.click()
     await expect(cell.root.get_by_text("starts a new session without your variables")).to_be_visible()
+    await page.evaluate(
+        "document.body.addEventListener('lockstep:session', () => document.body.dataset.told = 'again')"
+    )
     await cell.root.get_by_role("radio", name="2 GPUs, simulated").check()
     await expect(page.locator("#announcements")).to_contain_text("Runs on 2 GPUs, simulated from now on.")
+    await wait_until(page, "document.body.dataset.told === 'again'")
+    panel.set()
     await expect(page.locator("#session .session-machine .machine-words")).to_have_text("2 GPUs, simulated")
     await assert_readable_in_both_themes(page, "the choice of a machine", "#cell-strategy")
     await page.keyboard.press("Escape")
