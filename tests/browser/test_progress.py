@@ -196,7 +196,9 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: VisitorFactory
 async def test_a_page_that_comes_back_after_a_sign_out_reveals_nothing_about_the_account(hall: VisitorFactory) -> None:
     """A shared computer: the next person presses Back, and signs in later."""
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
-    page = await visitor.open(LESSON)
+    page = await visitor.page()
+    async with page.expect_response("**/code-drafts?*"):  # which is refused after the sign-out
+        await page.goto(visitor.site.url(LESSON))
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
     await _until_kept(page, "lockstep:marks-told", there=True)
     read = {"lesson": "c/other", "opened_at": 1, "last_seen_at": 2, "end_reached_at": 2, "anchor": "end"}
