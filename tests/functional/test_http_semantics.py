@@ -135,7 +135,7 @@ async def test_a_request_names_exactly_one_host(page: httpx.AsyncClient) -> None
         assert await _status_of(page, b"GET /en/ " + sent + b"connection: close\r\n\r\n") == expected, sent
 
 
-@pytest.mark.parametrize("path", [f"/en/courses/{LESSON}", "/static/dist/app.js", "/en/sign-in"])
+@pytest.mark.parametrize("path", [f"/en/courses/{LESSON}", "/static/dist/app.css", "/en/sign-in"])
 async def test_a_browser_that_refuses_gzip_gets_none(client: httpx.AsyncClient, path: str) -> None:
     for accepted, coding in {
         "gzip": "gzip",
