@@ -102,7 +102,7 @@ def test_an_interrupt_that_comes_while_interrupts_begin_to_be_ignored_is_ignored
         pytest.fail("it came")
 
 
-def test_an_interrupt_that_was_deferred_when_its_cell_ended_does_not_come_in_the_next(
+def test_an_interrupt_that_was_deferred_past_its_cell_does_not_come_in_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(interrupts, "_AGAIN_S", 0.2)
