@@ -136,7 +136,7 @@ def compare_losses(work: Work, base_rate: float, factor: int, epochs: int, most:
     diverged = int(np.sum(~np.isfinite(large)))
     if diverged:
         fail(
-            "With {factor} times the batch, {number} of {count} trainings diverge. "
+            "With {factor} times the batch, {number} of {count} training runs diverge. "
             "The rate in the first step is {rate}.",
             factor=factor,
             number=diverged,

@@ -1,3 +1,3 @@
-# diagnosis: trainings diverge
+# diagnosis: training runs diverge
 def schedule(steps, base_rate, factor):
     return steps * [base_rate * factor]
