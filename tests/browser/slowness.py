@@ -7,8 +7,9 @@ import os
 import random
 import re
 from contextlib import suppress
+from functools import partialmethod
 
-from playwright.async_api import BrowserContext, Error, Page, Route
+from playwright.async_api import BrowserContext, Error, Locator, Page, Route
 
 _LATE = os.environ.get("LOCKSTEP_TEST_LATE")
 """A regular expression: requests with such URLs are late by ``_LATE_S``."""
@@ -18,6 +19,8 @@ _SHUFFLE = os.environ.get("LOCKSTEP_TEST_SHUFFLE")
 _SHUFFLE_S = 1.5
 _SLOW_CPU = os.environ.get("LOCKSTEP_TEST_SLOW_CPU")
 """By how many times pages take longer to do what they do."""
+_PRESS_MS = os.environ.get("LOCKSTEP_TEST_PRESS_MS")
+"""For how long a click holds the mouse button down."""
 
 
 async def delay_requests(context: BrowserContext) -> None:
@@ -42,3 +45,9 @@ async def slow_down(page: Page) -> None:
     if _SLOW_CPU:
         session = await page.context.new_cdp_session(page)
         await session.send("Emulation.setCPUThrottlingRate", {"rate": float(_SLOW_CPU)})
+
+
+def lengthen_clicks() -> None:
+    """Make clicks long, if the environment says so."""
+    if _PRESS_MS:
+        Locator.click = partialmethod(Locator.click, delay=float(_PRESS_MS))  # type: ignore[assignment, method-assign]

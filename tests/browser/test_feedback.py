@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from app.accounts.models import Role
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import VisitorFactory
-from tests.browser.network_control import drop_responses
+from tests.browser.network_control import drop_responses, hold_requests
 from tests.browser.signed_in_visitors import admit_signed_in
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
@@ -92,6 +92,22 @@ async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: VisitorFa
     await expect(field).to_be_focused()
     await expect(dialog.get_by_label("Translation")).to_be_checked()
     assert len(await field.input_value()) == 4_001
+
+
+async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    released = await hold_requests(page, f"**{LESSON}/comments")
+    link = page.get_by_role("link", name="Report a problem", exact=True)
+    async with page.expect_request(f"**{LESSON}/comments"), page.expect_response("**/helpful"):
+        await link.scroll_into_view_if_needed()
+    await link.hover()
+    await page.mouse.down()
+    async with page.expect_response(f"**{LESSON}/comments"):
+        released.set()
+    await page.wait_for_timeout(300)  # for longer than a page takes to show them
+    await page.mouse.up()
+    await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible()
+    await expect(page.locator(".comments")).to_be_attached()
 
 
 async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: VisitorFactory) -> None:
