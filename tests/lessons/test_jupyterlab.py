@@ -87,7 +87,7 @@ def test_what_jupyterlab_writes_into_cells_and_metadata_is_no_mistake(tmp_path: 
         'title.en = "One"\nsummary.en = "One."\n'
         '[[modules]]\nslug = "all"\ntitle.en = "All"\nlessons = ["mirrored-strategy"]\n'
     )
-    before = _only_lesson(tmp_path)
+    before = _english_lesson(tmp_path)
 
     contents = _contents(lesson.parent)
     notebook = contents.get(lesson.name, type="notebook")["content"]
@@ -96,7 +96,7 @@ def test_what_jupyterlab_writes_into_cells_and_metadata_is_no_mistake(tmp_path: 
         cell["metadata"] |= {"editable": True, "slideshow": {"slide_type": "slide"}, "jupyter": {"source_hidden": True}}
     contents.save({"type": "notebook", "format": "json", "content": notebook}, lesson.name)
 
-    after = _only_lesson(tmp_path)
+    after = _english_lesson(tmp_path)
     assert "slide_type: slide" in lesson.read_text()
     assert [(c.name, c.title, c.code, c.topology, c.tags) for c in after.cells] == [
         (c.name, c.title, c.code, c.topology, c.tags) for c in before.cells
@@ -124,10 +124,10 @@ def test_jupyterlab_shows_the_front_matter_as_the_first_cell() -> None:
     assert first.source.startswith("---\ntitle: ")
 
 
-def _only_lesson(root: Path) -> Any:
+def _english_lesson(root: Path) -> Any:
     catalog = Catalog(root, quiet=True)
     catalog.reload()
     assert [mistake for mistake in catalog.problems if mistake.blocks] == []
-    (lesson,) = catalog.every()
+    lesson = catalog.lesson("course", "mirrored-strategy", "en")
     assert list(jupyter_metadata_errors(lesson)) == []
     return lesson
