@@ -403,6 +403,31 @@ def noise_and_signal(answer: Callable[..., tuple[float, float]]) -> Answers:
     return {"noise_and_signal": estimate}
 
 
+def stage_bytes(**changed: Any) -> Answers:
+    """``changed`` are keywords of ``stage_bytes`` in the checks."""
+
+    def held_and_sent(weights: int, devices: int, stage: int) -> Any:
+        return of_checks("sharded-optimizers", "stage_bytes")(weights, devices, stage, **changed)
+
+    return {"bytes_of_stage": held_and_sent}
+
+
+def sharded_step(*, alone: str = "whole", **changed: Any) -> Answers:
+    """``changed`` are keywords of ``after_step`` in the checks; ``alone`` is how the first replica clips by itself."""
+    after_step = of_checks("sharded-optimizers", "after_step")
+
+    def weights_after(*case: Any) -> Any:
+        return np.tile(after_step(case, **changed)[0], (4, 1))
+
+    def moments_after(*case: Any) -> Any:
+        return list(after_step(case, **changed)[1:])
+
+    def moments_alone(*case: Any) -> Any:
+        return list(after_step(case, **{"clipping": alone} | changed, only_first=True)[1:])
+
+    return {"weights_after": weights_after, "moments_after": moments_after, "moments_after alone": moments_alone}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -668,6 +693,29 @@ def cases() -> Iterator[Any]:
         two_values=last_sum(values=lambda devices: 2),
         once_around=last_sum(latencies=lambda devices: devices - 1, values=lambda devices: (devices - 1) / devices),
         whole_values=last_sum(values=lambda devices: 2 * (devices - 1)),
+    )
+    yield from case(
+        "sharded-optimizers",
+        "bytes-of-stage",
+        stage_bytes(),
+        rounded_down=stage_bytes(padded=False),
+        gradients_early=stage_bytes(divided_from=(3, 1, 1)),
+        gradients_late=stage_bytes(divided_from=(3, 3, 1)),
+        weights_early=stage_bytes(divided_from=(1, 2, 1)),
+        weights_late=stage_bytes(divided_from=(4, 2, 1)),
+        gathers_once=stage_bytes(gathers_again=False),
+        whole_row=stage_bytes(sent_pieces=0),
+        two_pieces_less=stage_bytes(sent_pieces=-2),
+    )
+    yield from case(
+        "sharded-optimizers",
+        "sharded-step",
+        sharded_step(),
+        not_clipped=sharded_step(clipping="none"),
+        own_length=sharded_step(clipping="pieces"),
+        clipped_before=sharded_step(clipping="before"),
+        averaged=sharded_step(mean=True),
+        whole_sum=sharded_step(alone="all of the sum"),
     )
     yield from case(
         "batch-size-and-learning-rate",

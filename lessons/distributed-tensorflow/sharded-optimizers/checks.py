@@ -1,0 +1,221 @@
+"""Checks of "Sharded optimizers": bytes for hidden sizes, and a step on hidden weights, moments and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runners.checks import Work, check, close, equal, untouched
+
+REPLICAS = 4
+
+Case = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float]
+
+
+def stage_bytes(
+    weights: int,
+    devices: int,
+    stage: int,
+    *,
+    padded: bool = True,
+    divided_from: tuple[int, int, int] = (3, 2, 1),
+    sent_pieces: int = -1,
+    gathers_again: bool = True,
+) -> tuple[int, int]:
+    """Held and sent. ``divided_from``: the stage from which weights, gradients and state are divided."""
+    piece = -(-weights // devices) if padded else weights // devices
+    held = sum(
+        size * (piece if stage >= first else weights) for size, first in zip((2, 2, 12), divided_from, strict=True)
+    )
+    collectives = 3 if stage == 3 and gathers_again else 2
+    return held, collectives * (devices + sent_pieces) * 2 * piece
+
+
+def compare_bytes(work: Work, stage: int) -> None:
+    for _ in range(3):
+        devices = int(work.rng.integers(5, 40))
+        weights = devices * int(work.rng.integers(100, 1000)) + int(work.rng.integers(1, devices))
+        case = weights, devices, stage
+        held, sent = stage_bytes(*case)
+        equal(
+            work.call("bytes_of_stage", *case),
+            (held, sent),
+            mistakes={
+                "Pieces are padded, so their size is rounded up.": stage_bytes(*case, padded=False),
+                "This stage does not divide the gradients yet.": stage_bytes(*case, divided_from=(3, 1, 1)),
+                "From stage 2 on, the gradients are divided, too.": stage_bytes(*case, divided_from=(3, 3, 1)),
+                "Only stage 3 divides the weights.": stage_bytes(*case, divided_from=(1, 2, 1)),
+                "Stage 3 divides the weights, too.": stage_bytes(*case, divided_from=(4, 2, 1)),
+                "Stage 3 gathers the weights twice.": stage_bytes(*case, gathers_again=False),
+                "In each collective, a device sends N - 1 pieces, not N.": stage_bytes(*case, sent_pieces=0),
+                "A device sends in every collective of the step, not only in one.": (
+                    held,
+                    (devices - 1) * 2 * -(-weights // devices),
+                ),
+                "Each number that is sent has 2 bytes.": (held, sent // 2),
+            },
+        )
+
+
+@check(
+    "bytes-of-stage",
+    "Data parallelism divides nothing",
+    xp=5,
+    hints=["How many bytes does each weight have in all, with its gradient and its state?"],
+)
+def stage_zero(work: Work) -> None:
+    compare_bytes(work, 0)
+
+
+@check(
+    "bytes-of-stage",
+    "Stages 1 and 2 send as much as data parallelism",
+    xp=10,
+    hints=[
+        "Count weights, gradients and the optimizer's state by themselves. Each is either whole or a piece.",
+        "A piece is rounded up, and an all-reduce is two collectives.",
+    ],
+)
+def stages_one_and_two(work: Work) -> None:
+    compare_bytes(work, 1)
+    compare_bytes(work, 2)
+
+
+@check("bytes-of-stage", "Stage 3 divides everything, and sends more", xp=10, hints=["How many collectives are there?"])
+def stage_three(work: Work) -> None:
+    compare_bytes(work, 3)
+
+
+def clip_factor(length: np.ndarray, limit: float) -> np.ndarray:
+    return np.minimum(1.0, limit / np.maximum(length, 1e-30))  # a piece may be all padding
+
+
+def after_step(
+    case: Case,
+    *,
+    clipping: str = "whole",
+    mean: bool = False,
+    only_first: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights, and both moments with a row for each replica.
+
+    ``clipping``: "whole", "pieces" (by the length of each), "before" (each replica's own gradient), or "none".
+    ``only_first``: the other replicas bring zeros to each exchange; only the first rows of the moments are right then.
+    """
+    weights, m, v, gradients, number, limit = case
+    piece = m.shape[1]
+    padding = REPLICAS * piece - len(weights)
+    gradients = np.asarray(gradients, dtype=float)
+    if clipping == "before":
+        gradients = gradients * clip_factor(np.linalg.norm(gradients, axis=1, keepdims=True), limit)
+    total = gradients[0] if only_first else gradients.sum(axis=0)
+    total = np.pad(total / REPLICAS if mean else total, (0, padding)).reshape(REPLICAS, piece)
+    if clipping == "pieces" or (clipping == "whole" and only_first):
+        total = total * clip_factor(np.linalg.norm(total, axis=1, keepdims=True), limit)
+    elif clipping in {"whole", "all of the sum"}:
+        total = total * clip_factor(np.linalg.norm(total), limit)
+    m = m + 0.1 * (total - m)
+    v = v + 0.001 * (total**2 - v)
+    rate = 0.01 * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
+    change = rate * m / (np.sqrt(v) + 1e-7)
+    return weights - change.ravel()[: len(weights)], m, v
+
+
+def hidden_case(work: Work, size: int, limit: float | None = None) -> Case:
+    """Weights near zero and small moments, so that a step changes all of them visibly."""
+    untouched(work, "one_step", "weights_after", "moments_after", "adam", "own_piece", "reduce_scatter", "strategy")
+    rng = work.rng
+    piece = -(-size // REPLICAS)
+    padding = REPLICAS * piece - size
+    scale = 30 * np.exp(rng.uniform(-2, 2, size))  # pieces of very different length
+    weights = rng.normal(size=size) / 100
+    gradients = rng.normal(size=(REPLICAS, size)) * scale
+    whole = float(np.linalg.norm(gradients.sum(axis=0)))
+    bound = whole * (float(rng.uniform(0.02, 0.05)) if limit is None else limit)
+    clipped = min(whole, bound)
+    m = np.pad(clipped * rng.normal(size=size) / 50, (0, padding)).reshape(REPLICAS, piece)
+    v = np.pad(clipped**2 * rng.uniform(1e-5, 1e-4, size), (0, padding)).reshape(REPLICAS, piece)
+    rows = [part.astype("float32") for part in (weights, m, v, gradients)]
+    return rows[0], rows[1], rows[2], rows[3], float(rng.integers(2, 9)), bound
+
+
+def compare_step(work: Work, case: Case) -> None:
+    weights, m, _ = after_step(case)
+
+    def all_rows(row: np.ndarray) -> np.ndarray:
+        return np.tile(row, (REPLICAS, 1))
+
+    padded = REPLICAS * m.shape[1] - len(weights)
+    mistakes = {
+        "The gradient is not clipped.": all_rows(after_step(case, clipping="none")[0]),
+        "Each device clips by the length of its own piece: the limit is for the whole gradient.": all_rows(
+            after_step(case, clipping="pieces")[0]
+        ),
+        "The gradients are clipped before they are added up.": all_rows(after_step(case, clipping="before")[0]),
+        "The gradients are averaged here: add them up.": all_rows(after_step(case, mean=True)[0]),
+        "The weights have not changed.": all_rows(case[0]),
+    }
+    if padded:
+        mistakes["The padding is still at the end of the weights."] = np.pad(all_rows(weights), ((0, 0), (0, padded)))
+    graph = work.graph("weights_after", *case)
+    close(graph.result, all_rows(weights), mistakes=mistakes)
+
+
+@check(
+    "sharded-step",
+    "The weights are those of data parallelism",
+    xp=15,
+    hints=[
+        "`tf.pad(row, [[0, number]])` adds zeros at the end. How many are missing until there are `REPLICAS` pieces?",
+        "`reduce_scatter` gives you your piece of the sum, `own_piece` your piece of the weights.",
+    ],
+)
+def same_weights(work: Work) -> None:
+    compare_step(work, hidden_case(work, int(work.rng.choice([9, 10, 13]))))
+
+
+@check(
+    "sharded-step",
+    "A short gradient is not clipped, and even pieces are not padded",
+    xp=5,
+    hints=["`tf.minimum` of 1 and of a factor never makes anything longer.", "A padding of zero adds nothing."],
+)
+def short_gradient(work: Work) -> None:
+    compare_step(work, hidden_case(work, 4 * int(work.rng.integers(3, 6)), limit=2.0))
+
+
+@check(
+    "sharded-step",
+    "Each device computes only its own moments",
+    xp=20,
+    hints=[
+        "The square of the whole length is the sum of the squares of the pieces' lengths.",
+        "`context.all_reduce` also adds up a single number.",
+    ],
+)
+def own_moments(work: Work) -> None:
+    case = hidden_case(work, 11)
+    _, *moments = after_step(case)
+    graph = work.graph("moments_after", *case, alone=True)
+    close(
+        graph.result,
+        moments,
+        mistakes={
+            "The moments have not changed.": list(case[1:3]),
+            "Each device clips by the length of its own piece: the limit is for the whole gradient.": list(
+                after_step(case, clipping="pieces")[1:]
+            ),
+        },
+    )
+    alone = graph.alone
+    if isinstance(alone, (list, tuple)):
+        alone = [np.asarray(rows)[0] for rows in alone]
+    close(
+        alone,
+        [rows[0] for rows in after_step(case, only_first=True)[1:]],
+        mistakes={
+            "The length comes from the whole sum, which a device does not have after a reduce-scatter.": [
+                rows[0] for rows in after_step(case, clipping="all of the sum", only_first=True)[1:]
+            ],
+            "The moments do not come from the exchange.": [rows[0] for rows in moments],
+        },
+    )

@@ -1,0 +1,8 @@
+# diagnosis: is not clipped
+def sharded_step(weights, m, v, gradient, number, limit):
+    context = tf.distribute.get_replica_context()
+    size = weights.shape[0]
+    padding = [[0, REPLICAS * m.shape[0] - size]]
+    gradient = reduce_scatter(tf.pad(gradient, padding))
+    piece, m, v = adam(own_piece(tf.pad(weights, padding)), m, v, gradient, number)
+    return context.all_gather(piece, axis=0)[:size], m, v
