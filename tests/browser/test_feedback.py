@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from app.accounts.models import Role
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import VisitorFactory
-from tests.browser.network_control import drop_responses, hold_requests
+from tests.browser.network_control import drop_responses, wait_for_requests
 from tests.browser.signed_in_visitors import admit_signed_in
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
@@ -96,15 +97,24 @@ async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: VisitorFa
 
 async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    released = await hold_requests(page, f"**{LESSON}/comments")
+    answered, pressed = asyncio.Event(), asyncio.Event()
+
+    async def come_late(route: Route) -> None:
+        response = await route.fetch()  # before the press, which a page heeds for two seconds only
+        answered.set()
+        await pressed.wait()
+        await route.fulfill(response=response)
+
+    await page.route(f"**{LESSON}/comments", come_late)
     link = page.get_by_role("link", name="Report a problem", exact=True)
-    async with page.expect_request(f"**{LESSON}/comments"), page.expect_response("**/helpful"):
+    async with page.expect_response("**/helpful"):
         await link.scroll_into_view_if_needed()
+    await answered.wait()
     await link.hover()
     await page.mouse.down()
     async with page.expect_response(f"**{LESSON}/comments"):
-        released.set()
-    await page.wait_for_timeout(300)  # for longer than a page takes to show them
+        pressed.set()
+    await wait_for_requests(page)  # by then, the page would show them
     await page.mouse.up()
     await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible()
     await expect(page.locator(".comments")).to_be_attached()
