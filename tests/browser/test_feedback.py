@@ -94,6 +94,13 @@ async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: VisitorFa
     await expect(dialog.get_by_label("Translation")).to_be_checked()
     assert len(await field.input_value()) == 4_001
 
+    send = dialog.get_by_role("button", name="Send")
+    await send.focus()
+    async with page.expect_response("**/session?*"):  # any other part of the page
+        await page.evaluate("document.body.dispatchEvent(new CustomEvent('lockstep:session'))")
+    await wait_for_requests(page)
+    await expect(send).to_be_focused()
+
 
 async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)

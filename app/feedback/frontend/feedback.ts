@@ -18,16 +18,17 @@ export function setUpFeedback(): void {
   const dialog = document.querySelector<HTMLDialogElement>("dialog#feedback");
   const place = document.getElementById("feedback-place");
   if (!dialog || !place) return;
+  let focused: HTMLElement | null = null;
   const look = (): void => {
     if (place.childElementCount && !dialog.open) dialog.showModal();
     if (document.querySelector(".feedback-thanks")) keep("");
     const field = document.querySelector<HTMLTextAreaElement>("#feedback-text");
     if (field && !field.value) field.value = availableStorage()?.getItem(DRAFT) ?? "";
-    if (dialog.open)
-      (
-        place.querySelector<HTMLElement>("[aria-invalid=true]") ??
-        place.querySelector<HTMLElement>(".feedback-thanks a")
-      )?.focus();
+    const next =
+      place.querySelector<HTMLElement>("[aria-invalid=true]") ??
+      place.querySelector<HTMLElement>(".feedback-thanks a");
+    if (dialog.open && next !== focused) next?.focus(); // once: another part of the page may come later
+    focused = next;
   };
   document.addEventListener("htmx:after:swap", look);
   look();
