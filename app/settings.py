@@ -22,6 +22,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from app.database_url import DRIVERS, database_url_error, has_default_password
 from app.secret_files import read_secret_files
+from app.setting_names import find_unknown_variables
 
 MAX_SOCKET_PATH_BYTES = 100
 """The kernel's limit for the path of a Unix socket is 107 bytes."""
@@ -37,7 +38,7 @@ _LOGGABLE_PROVIDER_FIELDS = {"issuer", "label"}
 
 
 class InvalidSettings(Exception):
-    """Settings have invalid values. ``str()`` has a sentence about each."""
+    """Settings have invalid values or misspelled names. ``str()`` has a sentence about each."""
 
 
 class IdentityProviderSettings(BaseModel):
@@ -315,10 +316,11 @@ class Settings(BaseSettings):
         """Read the environment.
 
         Raises:
-            InvalidSettings: with one sentence for each invalid value.
+            InvalidSettings: with one sentence for each invalid value and each misspelled name.
         """
         environment = read_secret_files(os.environ)
-        errors = [*environment.errors]
+        errors = [str(one) for one in find_unknown_variables(os.environ, cls.model_fields) if one.meant]
+        errors += environment.errors
         if any(_is_invalid_json(*variable) for variable in environment.variables.items()):
             errors.append("LOCKSTEP_OIDC is not valid: it must be a JSON object.")
         try:

@@ -1,4 +1,4 @@
-"""What ``lockstep doctor`` says about running a site: disk, clock, mail, proxy, connections and memory.
+"""What ``lockstep doctor`` says about running a site: settings, disk, clock, mail, proxy, connections and memory.
 
 Nothing here keeps Lockstep from working now, so it does not change the exit status: it may keep it from working soon.
 """
@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.admin.mail import explain_failure
+from app.cli.shell_settings import unknown_variables
 from app.db import Database
 from app.health.checks import HealthCheck
 from app.mail.transport import SendFailed, SmtpServer, SmtpTransport
@@ -38,6 +39,7 @@ async def check_operation(settings: Settings, health: Health | None) -> list[Hea
     usage = shutil.disk_usage(_existing(settings.data_dir))
     database, clock_ahead_s = await _ask_postgresql(settings)
     return [
+        judge_variables(os.environ),
         judge_disk(usage.free, usage.total),
         judge_clock(_is_synchronized(), clock_ahead_s),
         await check_mail(settings),
@@ -45,6 +47,13 @@ async def check_operation(settings: Settings, health: Health | None) -> list[Hea
         database,
         judge_memory(health, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
     ]
+
+
+def judge_variables(environment: Mapping[str, str]) -> HealthCheck:
+    """Pure."""
+    if unknown := unknown_variables(environment):
+        return HealthCheck("settings", False, " ".join(unknown))
+    return HealthCheck("settings", True, "each LOCKSTEP_… variable is known")
 
 
 def judge_disk(free: int, total: int) -> HealthCheck:

@@ -21,7 +21,7 @@ from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.local_runner import BelongsToAnotherUser, LocalRunner, make_private_directory
 from app.cli.setup_link import print_setup_link
-from app.cli.shell_settings import invalid_settings
+from app.cli.shell_settings import invalid_settings, unknown_variables
 from app.cli.web_process import give_files_to_web_user, is_local, serve_as_web_user, serve_web
 from app.monitoring.metrics_server import listen
 from app.settings import Settings, is_public_url
@@ -60,6 +60,8 @@ def serve(
     """Serve the site, and start a runner unless LOCKSTEP_RUNNER_SOCKET names one."""
     if errors := invalid_settings(os.environ):
         fail("\n".join(errors), USAGE_ERROR)
+    for sentence in unknown_variables(os.environ):
+        print_message(f"{sentence} It has no effect.")
     settings = read_settings()
     if wait_for_database and settings.runner_socket is None:
         fail("--wait-for-database requires LOCKSTEP_RUNNER_SOCKET.", USAGE_ERROR)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.cli.console import USAGE_ERROR
+from app.setting_names import find_unknown_variables
 from app.settings import InvalidSettings, Settings
 from runners.wire.environment import runner_environment
 
@@ -51,7 +52,8 @@ def shell_settings() -> ShellSettings:
 
 
 def invalid_settings(environment: Mapping[str, str]) -> list[str]:
-    """A sentence about each invalid setting of the web application, and of a runner that would be started from here."""
+    """A sentence about each invalid or misspelled setting of the web application, and of a runner that would be started
+    from here."""
     errors: list[str] = []
     try:
         Settings.read()
@@ -60,6 +62,12 @@ def invalid_settings(environment: Mapping[str, str]) -> list[str]:
     if not environment.get("LOCKSTEP_RUNNER_SOCKET") and has_runner_settings(environment):
         errors += shell_settings().refused
     return errors
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """A sentence about each variable that begins as settings do and is not similar enough to one to be an error."""
+    unknown = [one for one in find_unknown_variables(environment, Settings.model_fields) if not one.meant]
+    return [str(one) for one in unknown]
 
 
 def settings_differences(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:

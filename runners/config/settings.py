@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +22,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runners.devices.allocation import DeviceMode
+from runners.wire.environment import SETTINGS, misspelled_setting
 from runners.wire.protocol import KerasVersion
 from runners.wire.topology import Topology
 
@@ -79,7 +81,11 @@ def _what_it_must_be(variable: str, mistake: ErrorDetails) -> str:
 def _no_such(variable: str) -> str:
     known = [f"LOCKSTEP_LIMITS__{name.upper()}" for name in Limits.model_fields]
     nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)
-    return f"there is no such setting; did you mean {nearest[0]}"
+    return _no_setting_but(nearest[0])
+
+
+def _no_setting_but(meant: str) -> str:
+    return f"there is no such setting; did you mean {meant}"
 
 
 ACCEPTANCE = "I accept that untrusted users can harm this machine"
@@ -122,6 +128,10 @@ class Limits(BaseModel):
     """The largest display. A larger one is left out, and the run continues."""
     events: Annotated[int, Bounds(100, 1_000_000, "events")] = 20_000
     """Events of one run. A run may send 20 times as many messages, and fewer if they create no event."""
+
+
+class InvalidRunnerSettings(Exception):
+    """Settings have invalid values or misspelled names. ``str()`` has a line about each."""
 
 
 class RunnerSettings(BaseSettings):
@@ -210,6 +220,34 @@ class RunnerSettings(BaseSettings):
             raise PydanticCustomError("keras", _NO_KERAS)
         return tuple(dict.fromkeys(map(int, words)))
 
+    @classmethod
+    def read(cls) -> RunnerSettings:
+        """Read the environment.
+
+        Raises:
+            InvalidRunnerSettings: with one line for each mistake.
+        """
+        mistakes = list(_misspelled(os.environ))
+        try:
+            settings = cls()
+        except ValidationError as e:
+            mistakes += describe_errors(e)
+        if mistakes:
+            raise InvalidRunnerSettings("\n".join(mistakes))
+        return settings
+
+
+def _misspelled(environment: Mapping[str, str]) -> Iterator[str]:
+    """A line about each variable that sets nothing because its name is not quite a setting's. Pure."""
+    known = {f"LOCKSTEP_{name}" for name in SETTINGS | {"LIMITS"}}
+    limits = [f"LOCKSTEP_LIMITS__{name.upper()}" for name in Limits.model_fields]
+    for name in sorted(environment):
+        ours = name.upper()
+        if not ours.startswith("LOCKSTEP_") or ours in known or ours.startswith("LOCKSTEP_LIMITS__"):
+            continue
+        if meant := misspelled_setting(ours, [*sorted(known), *limits]):
+            yield f"{name}: {_no_setting_but(meant)}"
+
 
 def to_environment(settings: RunnerSettings) -> dict[str, str]:
     """Each variable with a value that would set it so.
@@ -232,9 +270,9 @@ def _written(value: Any) -> str:
 def main() -> None:
     """``python -m runners.config.settings``: print the settings as JSON, or exit with 2 and the unusable ones."""
     try:
-        print(json.dumps(to_environment(RunnerSettings())))
-    except ValidationError as e:
-        print("\n".join(describe_errors(e)))
+        print(json.dumps(to_environment(RunnerSettings.read())))
+    except InvalidRunnerSettings as e:
+        print(e)
         sys.exit(2)
 
 

@@ -23,10 +23,9 @@ from typing import NoReturn
 
 import structlog
 import uvicorn
-from pydantic import ValidationError
 from starlette.applications import Starlette
 
-from runners.config.settings import RunnerSettings, describe_errors
+from runners.config.settings import InvalidRunnerSettings, RunnerSettings
 from runners.sandbox import linux
 from runners.sandbox.seccomp import LibseccompMissing, compile_service_filter
 from runners.sandbox.user_pool import NoUserRange
@@ -103,7 +102,7 @@ def main() -> None:
     return_freed_memory()
     refuse_rare_calls()
     try:
-        settings = RunnerSettings()
+        settings = RunnerSettings.read()
         if arguments.untrusted_users:
             settings = settings.model_copy(update={"untrusted_users": True})
         if arguments.prepared:
@@ -117,9 +116,7 @@ def main() -> None:
             if is_root_of_the_machine():
                 give_up_root(settings, (listening.fileno(), lock))
             node = Node(settings)
-    except ValidationError as e:
-        _refuse("\n".join(describe_errors(e)))
-    except (SocketInUse, NoUserRange, OSError) as e:
+    except (InvalidRunnerSettings, SocketInUse, NoUserRange, OSError) as e:
         _refuse(str(e))
     # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
     asyncio.run(uvicorn.Server(server_config(create_app(node))).serve(sockets=[listening]))

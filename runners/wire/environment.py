@@ -1,13 +1,14 @@
-"""Chooses which environment variables a supervisor gets from its parent: those it needs, and no secrets.
+"""The names of settings, and which environment variables a supervisor gets from its parent.
 
-A supervisor parses data from hostile code. Its parent's other variables, such as the database password or a Jupyter
-token, must not be there to be stolen.
+It gets those it needs, and no secrets. A supervisor parses data from hostile code. Its parent's other variables, such
+as the database password or a Jupyter token, must not be there to be stolen.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 SETTINGS = frozenset(
     [
@@ -37,11 +38,23 @@ _NEEDED = re.compile(
     r"|(CUDA|NVIDIA|TF)_[A-Z_]+"
 )
 _LIMITS = re.compile(r"LOCKSTEP_LIMITS(__[A-Z_]+)?", re.IGNORECASE)
+_PREFIX = "LOCKSTEP_"
+_MISSPELLED = 0.85
+"""How similar a name is to a setting's, both without their prefix, where it surely is that one misspelled. Less similar
+to one of ours are Compose's ``LOCKSTEP_RUNNER_SESSIONS``, and ``LOCKSTEP_DATABASE_PORT``, which Kubernetes sets where a
+service is called ``lockstep-database``."""
 
 
 def runner_environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Choose variables from the environment of a supervisor's parent. Pure."""
     return {name: value for name, value in ours.items() if _is_needed(name)}
+
+
+def misspelled_setting(variable: str, settings: Iterable[str]) -> str | None:
+    """The setting of which a variable, which is none itself, is surely a misspelled name; None if of none. Pure."""
+    names = {name.removeprefix(_PREFIX): name for name in settings}
+    near = difflib.get_close_matches(variable.upper().removeprefix(_PREFIX), names, n=1, cutoff=_MISSPELLED)
+    return names[near[0]] if near else None
 
 
 def _is_needed(name: str) -> bool:

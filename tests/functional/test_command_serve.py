@@ -254,6 +254,16 @@ async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> 
     assert (report.status, report.out) == (2, f"Invalid settings:\n{sentence}")
 
 
+async def test_a_misspelled_setting_does_not_start_an_empty_site(tmp_path: Path) -> None:
+    ended = await lockstep("serve", "--port", "0", data_dir=tmp_path / "new", databse_url="x", service_host="10.0.0.1")
+
+    assert (ended.status, ended.err) == (
+        2,
+        "LOCKSTEP_DATABSE_URL is not a setting. Did you mean LOCKSTEP_DATABASE_URL?\n",
+    )
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.long
 async def test_web_processes_that_cannot_start_end_it_with_a_status(settings: Settings) -> None:
     (settings.data_dir / "secrets" / "sign-in").mkdir(parents=True)

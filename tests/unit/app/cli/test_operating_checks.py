@@ -87,7 +87,7 @@ async def test_every_part_is_looked_at_on_both_databases(
     monkeypatch.setattr(operating_checks, "_is_synchronized", lambda: True)
     url = database.engine.url.render_as_string(hide_password=False)
     found = await check_operation(settings.model_copy(update={"database_url": url}), None)
-    assert [check.name for check in found] == ["disk", "clock", "mail", "proxy", "pool", "memory"]
+    assert [check.name for check in found] == ["settings", "disk", "clock", "mail", "proxy", "pool", "memory"]
     assert [check.name for check in found if not check.ok and check.name != "disk"] == []
 
 

@@ -7,7 +7,15 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from runners.config.settings import Bounds, Limits, RunnerSettings, describe_errors, main, to_environment
+from runners.config.settings import (
+    Bounds,
+    InvalidRunnerSettings,
+    Limits,
+    RunnerSettings,
+    describe_errors,
+    main,
+    to_environment,
+)
 
 NUMBERS = {
     variable: field
@@ -85,6 +93,19 @@ def test_a_misspelt_limit_is_no_setting_and_the_nearest_is_named(monkeypatch: py
         RunnerSettings()
     assert list(describe_errors(refused.value)) == [
         "LOCKSTEP_LIMITS__MEMROY_MB: there is no such setting; did you mean LOCKSTEP_LIMITS__MEMORY_MB"
+    ]
+
+
+def test_misspelled_names_and_invalid_values_are_listed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOCKSTEP_MAX_SESIONS", "LOCKSTEP_LIMITS_MEMORY_MB", "LOCKSTEP_DEVICES", "LOCKSTEP_DATABASE_URL"):
+        monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(InvalidRunnerSettings) as refused:
+        RunnerSettings.read()
+
+    assert str(refused.value).splitlines() == [
+        "LOCKSTEP_LIMITS_MEMORY_MB: there is no such setting; did you mean LOCKSTEP_LIMITS__MEMORY_MB",
+        "LOCKSTEP_MAX_SESIONS: there is no such setting; did you mean LOCKSTEP_MAX_SESSIONS",
+        "LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'",
     ]
 
 
