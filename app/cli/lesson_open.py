@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import fail, read_settings
+from app.cli.console import ending_at_sigterm, fail, read_settings
 from app.cli.lesson_report import shown_path
 from app.cli.lesson_target import find_lesson_file
 from app.lessons.document import LessonDecodeError, decode_source, parse_document
@@ -25,6 +25,8 @@ from runners.wire.jupyter_kernels import JupyterKernel
 from runners.wire.protocol import Topology
 
 _PACKAGES = ("jupyterlab", "jupytext")
+_PATIENCE_S = 10
+"""How long JupyterLab has to end its kernels before it is killed."""
 
 
 def open_lesson(
@@ -39,13 +41,31 @@ def open_lesson(
         command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
         fail(f"Opening a lesson needs {' and '.join(missing)} in Lockstep's environment. To install: {command}")
     kernel = _kernel_of(file)
-    with tempfile.TemporaryDirectory(prefix="lockstep-lab-") as folder, suppress(KeyboardInterrupt):
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-lab-") as folder,
+        suppress(KeyboardInterrupt),
+        ending_at_sigterm(0),
+    ):
         installed = subprocess.run(_install_command(settings, kernel, folder), stdout=subprocess.DEVNULL)
         if installed.returncode:
             raise typer.Exit(installed.returncode)
-        lab = subprocess.run([sys.executable, "-m", "jupyterlab", str(file)], env=_lab_environment(Path(folder)))
-        if lab.returncode:
-            raise typer.Exit(lab.returncode)
+        if status := _run_lab(file, _lab_environment(Path(folder))):
+            raise typer.Exit(status)
+
+
+def _run_lab(file: Path, environment: dict[str, str]) -> int:
+    """Run JupyterLab to its end; returns its exit status. At SIGTERM and Ctrl-C, it ends before this command does."""
+    lab = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(file)], env=environment)
+    try:
+        return lab.wait()
+    except (SystemExit, KeyboardInterrupt):
+        lab.terminate()  # at Ctrl-C it would ask whether to end, and nobody would read the answer
+        with suppress(subprocess.TimeoutExpired):
+            lab.wait(_PATIENCE_S)
+        raise
+    finally:
+        lab.kill()
+        lab.wait()
 
 
 def _kernel_of(file: Path) -> JupyterKernel:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
+import signal
 from pathlib import Path
 
+import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
 from app.settings import Settings
+from tests.factories.cli_process import finish, start
 
 _LAB = """\
 import json, os, pathlib, sys
@@ -22,6 +26,19 @@ said = {"arguments": sys.argv[1:], "settings": settings, "kernels": list(KernelS
 pathlib.Path(os.environ["SAID"]).write_text(json.dumps(said))
 sys.exit(int(os.environ["STATUS"]))
 """
+
+_WAITING_LAB = """\
+import os, pathlib, signal, sys, threading
+def end(*_):
+    pathlib.Path(os.environ["SAID"]).write_text("ended")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # JupyterLab would ask
+print(os.getpid(), flush=True)
+threading.Event().wait()
+"""
+_PATIENCE_S = 120.0
+"""For a start on a busy machine. A process that ends is noticed at once."""
 
 
 @pytest.fixture
@@ -64,6 +81,24 @@ def test_jupyterlab_opens_the_file_with_its_kernel_and_no_setting_stays(lessons:
 def test_its_exit_status_is_jupyterlabs(lessons: Path, said: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATUS", "3")
     assert _open("first").exit_code == 3
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+async def test_jupyterlab_ends_before_the_command_that_is_told_to_end(
+    lessons: Path, said: Path, settings: Settings, signum: signal.Signals
+) -> None:
+    package = said.parent / "packages" / "jupyterlab"
+    (package / "__main__.py").write_text(_WAITING_LAB)
+    options = {name: getattr(settings, name) for name in ("data_dir", "lessons_dir", "runner_socket")}
+    command = await start("lesson", "open", "small/first", **options)
+    assert command.stdout is not None
+    lab = psutil.Process(int(await asyncio.wait_for(command.stdout.readline(), _PATIENCE_S)))
+    command.send_signal(signum)
+    ended = await finish(command, within_s=_PATIENCE_S)
+
+    assert (ended.status, ended.err) == (0, "")
+    assert not lab.is_running()
+    assert said.exists()  # noqa: ASYNC240 - it had the time to end by itself
 
 
 def test_without_jupyterlab_it_says_which_package_to_install(lessons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
