@@ -113,12 +113,14 @@ def lesson_link(key: str, anchor: str = "") -> ReportLink:
 async def count_learners(scope: ReportScope) -> tuple[int, int]:
     """How many learners the group has, and how many of them opened a lesson of the course in the window."""
     learners = scope.learners()
-    active = select(func.count(LessonProgress.learner_id.distinct())).join(
-        learners, learners.c.learner_id == LessonProgress.learner_id
+    opened = select(LessonProgress.lesson).where(
+        LessonProgress.learner_id == learners.c.learner_id,
+        scope.in_course(LessonProgress.lesson),
+        *scope.progress_during(),
     )
-    seen = active.where(scope.in_course(LessonProgress.lesson), *scope.progress_during())
-    every = select(func.count()).select_from(learners).scalar_subquery()
-    found = (await scope.session.execute(select(every, seen.scalar_subquery()))).one()
+    # EXISTS ends at the first lesson that it finds; a count of distinct learners would read all of them.
+    counted = select(func.count(), func.count(case((opened.correlate(learners).exists(), 1)))).select_from(learners)
+    found = (await scope.session.execute(counted)).one()
     return found[0], found[1]
 
 
@@ -133,8 +135,7 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
             scope.count_reached(progress.end_reached_at),
             scope.count_reached(progress.completed_at),
         )
-        .join(learners, learners.c.learner_id == progress.learner_id)
-        .where(*mine)
+        .where(progress.learner_id.in_(select(learners.c.learner_id)), *mine)
         .group_by(progress.lesson)
     )
     by_lesson = {row[0]: row[1:] for row in await scope.session.execute(counts)}
@@ -166,19 +167,25 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
 
 
 async def _stopped(scope: ReportScope) -> Mapping[str, int]:
+    """How many learners stopped in each lesson.
+
+    Each learner's last lesson is found by itself: to rank the lessons of all learners, SQLite would sort them all.
+    """
     learners, progress = scope.learners(), LessonProgress
     last = (
-        select(progress.learner_id, func.max(progress.last_seen_at).label("at"))
-        .join(learners, learners.c.learner_id == progress.learner_id)
+        select(progress.lesson)
+        .where(progress.learner_id == learners.c.learner_id)
         .where(scope.in_course(progress.lesson), *scope.progress_during())
-        .group_by(progress.learner_id)
-        .subquery()
+        .order_by(progress.last_seen_at.desc(), progress.lesson)
+        .limit(1)
+        .correlate(learners)
+        .scalar_subquery()
     )
-    there = (progress.learner_id == last.c.learner_id) & (progress.last_seen_at == last.c.at)
+    each = select(learners.c.learner_id, last.label("lesson")).subquery()
     found = (
         select(progress.lesson, func.count())
-        .join(last, there)
-        .where(last.c.at < scope.at - STOPPED_AFTER, progress.completed_at.is_(None), scope.in_course(progress.lesson))
+        .join(each, (each.c.learner_id == progress.learner_id) & (each.c.lesson == progress.lesson))
+        .where(progress.last_seen_at < scope.at - STOPPED_AFTER, progress.completed_at.is_(None))
         .group_by(progress.lesson)
     )
     return {row[0]: row[1] for row in await scope.session.execute(found)}

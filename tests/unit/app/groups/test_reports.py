@@ -26,7 +26,7 @@ from app.groups.learners import (
 )
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.report_table import DEFAULT_PERIOD, ReportTable, report_window
-from app.groups.reports import REPORTS, ReportScope
+from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.lessons.catalog import Catalog
 from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
@@ -145,6 +145,22 @@ async def test_lessons_count_who_opened_completed_and_stopped(filled: Filled) ->
     assert await filled.report("lessons") == [["The lesson", "1", "0", "1", "0"]]
     filled.group.ends_at = NOW - timedelta(days=21)
     assert await filled.report("lessons") == [["The lesson", "0", "0", "0", "0"]]
+
+
+async def test_learners_stopped_only_in_the_lesson_that_they_opened_last(filled: Filled) -> None:
+    gone = LESSON.partition("/")[0] + "/a-gone-one"
+    await filled.opened("Ada", 9)
+    await filled.opened("Ada", 8, lesson=gone)
+    await filled.opened("Bob", 9)
+    await filled.opened("Bob", 10, lesson=gone)
+    await filled.opened("Cyd", 9)
+    await filled.opened("Cyd", 9, lesson=gone)  # at the same moment: one of them counts
+
+    assert await filled.report("lessons") == [["The lesson", "3", "0", "0", "1"]]
+    async with filled.scope() as scope:
+        assert await count_learners(scope) == (3, 3)
+    async with filled.scope("7") as scope:
+        assert await count_learners(scope) == (3, 0)
 
 
 async def test_exercises_count_tries_and_who_is_stuck(filled: Filled) -> None:
