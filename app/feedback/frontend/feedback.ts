@@ -25,8 +25,7 @@ export function setUpFeedback(): void {
     const field = document.querySelector<HTMLTextAreaElement>("#feedback-text");
     if (field && !field.value) field.value = availableStorage()?.getItem(DRAFT) ?? "";
     const next =
-      place.querySelector<HTMLElement>("[aria-invalid=true]") ??
-      place.querySelector<HTMLElement>(".feedback-thanks a");
+      place.querySelector<HTMLElement>("[aria-invalid=true]") ?? place.querySelector<HTMLElement>(".feedback-thanks a");
     if (dialog.open && next !== focused) next?.focus(); // once: another part of the page may come later
     focused = next;
   };
