@@ -428,6 +428,18 @@ def sharded_step(*, alone: str = "whole", **changed: Any) -> Answers:
     return {"weights_after": weights_after, "moments_after": moments_after, "moments_after alone": moments_alone}
 
 
+def split_block(answer: Callable[..., Any], alone: Callable[..., Any] | None = None) -> Answers:
+    """``answer`` gets the partial sums of both replicas and the second bias."""
+
+    def with_bias(part: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arrays: part(*of_checks("tensor-parallelism", "partial_sums")(*arrays), arrays[-1])
+
+    return {
+        "output_of": with_bias(answer),
+        "output_of alone": with_bias(alone or (lambda first, second, bias: first + bias)),
+    }
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -735,6 +747,21 @@ def cases() -> Iterator[Any]:
         ),
         mean_over_weights=noise_and_signal(
             lambda spread, square, n, batch, weights: (batch * spread / weights, square - spread / n)
+        ),
+    )
+    yield from case(
+        "tensor-parallelism",
+        "split-block",
+        split_block(lambda first, second, bias: first + second + bias),
+        bias_twice=split_block(lambda first, second, bias: first + second + 2 * bias),
+        no_bias=split_block(lambda first, second, bias: first + second),
+        one_part=split_block(lambda first, second, bias: first + bias),
+        rows_first={
+            "output_of": lambda *arrays: of_checks("tensor-parallelism", "rows_first")(*arrays) + arrays[-1],
+            "output_of alone": lambda *arrays: arrays[-1],
+        },
+        whole_and_divided=split_block(
+            lambda first, second, bias: first + second + bias, lambda first, second, bias: (first + second) / 2 + bias
         ),
     )
     yield from case(

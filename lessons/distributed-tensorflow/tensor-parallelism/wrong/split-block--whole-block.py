@@ -1,0 +1,3 @@
+# diagnosis: Nothing is exchanged
+def block(x, a, a_bias, b, b_bias):
+    return tf.nn.gelu(x @ a + a_bias) @ b + b_bias
