@@ -7,7 +7,6 @@ an error. Any other name is only pointed out: Kubernetes sets ``LOCKSTEP_SERVICE
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,6 +34,9 @@ COMPOSE_VARIABLES = frozenset(
     ]
 )
 """What only ``docker-compose.yml`` reads; a shell may have it, too."""
+_SIMILAR = 0.75
+"""How similar a name is to a setting's where it may have been meant: ``LOCKSTEP_DATABASE``, but not Kubernetes's
+``LOCKSTEP_SERVICE_HOST``."""
 _DEVELOPERS = re.compile(r"CI_BASE|TEST_.+")
 _NESTED = ("LIMITS", "OIDC")
 _PROVIDER_VARIABLE = re.compile(r"OIDC_+(.+?)_+(ISSUER|CLIENT_ID|CLIENT_SECRET|LABEL)(_FILE)?")
@@ -73,8 +75,7 @@ def find_unknown_variables(environment: Mapping[str, str], fields: Iterable[str]
         if meant := _meant(name.upper(), settings):
             yield UnknownVariable(name, meant)
         else:
-            near = difflib.get_close_matches(name.upper(), sorted(settings), n=1, cutoff=0.8)
-            yield UnknownVariable(name, similar=near[0] if near else "")
+            yield UnknownVariable(name, similar=misspelled_setting(name, sorted(settings), _SIMILAR) or "")
 
 
 def _meant(variable: str, settings: set[str]) -> str | None:

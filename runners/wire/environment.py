@@ -50,10 +50,13 @@ def runner_environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in ours.items() if _is_needed(name)}
 
 
-def misspelled_setting(variable: str, settings: Iterable[str]) -> str | None:
-    """The setting of which a variable, which is none itself, is surely a misspelled name; None if of none. Pure."""
+def misspelled_setting(variable: str, settings: Iterable[str], similarity: float = _MISSPELLED) -> str | None:
+    """The setting of which a variable, which is none itself, is surely a misspelled name; None if of none. Pure.
+
+    With a lower ``similarity`` than the default, it only may be.
+    """
     names = {name.removeprefix(_PREFIX): name for name in settings}
-    near = difflib.get_close_matches(variable.upper().removeprefix(_PREFIX), names, n=1, cutoff=_MISSPELLED)
+    near = difflib.get_close_matches(variable.upper().removeprefix(_PREFIX), names, n=1, cutoff=similarity)
     return names[near[0]] if near else None
 
 
