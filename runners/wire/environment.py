@@ -51,7 +51,7 @@ def runner_environment(ours: Mapping[str, str]) -> dict[str, str]:
 
 
 def misspelled_setting(variable: str, settings: Iterable[str], similarity: float = _MISSPELLED) -> str | None:
-    """The setting of which a variable, which is none itself, is surely a misspelled name; None if of none. Pure.
+    """The setting whose name an unknown variable surely misspells, or None. Pure.
 
     With a lower ``similarity`` than the default, it only may be.
     """
