@@ -18,7 +18,7 @@ from pytest_asyncio import is_async_test
 from tests.browser.accessibility import WINDOWED
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
-from tests.browser.slowness import delay_requests, lengthen_clicks, slow_down
+from tests.browser.slowness import delay_requests, lengthen_presses, slow_down
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -79,7 +79,7 @@ async def chromium(network: Loopback) -> AsyncIterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail("there is no Chromium on this machine, and CI must not pass without its browser tests")
         pytest.skip("there is no Chromium on this machine")
-    lengthen_clicks()
+    lengthen_presses()
     arguments = [*_ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else _ARGUMENTS
     with network.entered():
         playwright = await async_playwright().start()

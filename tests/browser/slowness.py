@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from functools import partialmethod
 
-from playwright.async_api import BrowserContext, Error, Locator, Page, Route
+from playwright.async_api import BrowserContext, Error, Keyboard, Locator, Page, Route
 
 _LATE = os.environ.get("LOCKSTEP_TEST_LATE")
 """A regular expression: requests with such URLs are late by ``_LATE_S``."""
@@ -20,7 +20,7 @@ _SHUFFLE_S = 1.5
 _SLOW_CPU = os.environ.get("LOCKSTEP_TEST_SLOW_CPU")
 """By how many times pages take longer to do what they do."""
 _PRESS_MS = os.environ.get("LOCKSTEP_TEST_PRESS_MS")
-"""For how long a click holds the mouse button down."""
+"""For how long a click holds the mouse button down, and how long a key is pressed after what came before."""
 
 
 async def delay_requests(context: BrowserContext) -> None:
@@ -47,7 +47,16 @@ async def slow_down(page: Page) -> None:
         await session.send("Emulation.setCPUThrottlingRate", {"rate": float(_SLOW_CPU)})
 
 
-def lengthen_clicks() -> None:
-    """Make clicks long, if the environment says so."""
-    if _PRESS_MS:
-        Locator.click = partialmethod(Locator.click, delay=float(_PRESS_MS))  # type: ignore[assignment, method-assign]
+def lengthen_presses() -> None:
+    """Make clicks long and let keys wait, if the environment says so."""
+    if not _PRESS_MS:
+        return
+    press_ms = float(_PRESS_MS)
+    Locator.click = partialmethod(Locator.click, delay=press_ms)  # type: ignore[assignment, method-assign]
+    press = Keyboard.press
+
+    async def press_late(keyboard: Keyboard, key: str, *, delay: float | None = None) -> None:
+        await asyncio.sleep(press_ms / 1000)
+        await press(keyboard, key, delay=delay)
+
+    Keyboard.press = press_late  # type: ignore[assignment, method-assign]
