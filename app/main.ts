@@ -11,6 +11,7 @@ import { setUpProgressHeader } from "./progress/frontend/progress-header";
 import { setUpSearch } from "./search/frontend/search";
 import { setUpBeatAnimation } from "./web/frontend/beat-animation";
 import { setUpDoubleSubmitGuard } from "./web/frontend/double-submit";
+import { setUpFragments } from "./web/frontend/fragments";
 import {
   setUpFormulas,
   setUpLanguages,
@@ -20,7 +21,6 @@ import {
   setUpTheme,
 } from "./web/frontend/page";
 import { setUpPolling } from "./web/frontend/polling";
-import { setUpPress } from "./web/frontend/press";
 import { setUpVisitorRequests } from "./web/frontend/visitor-requests";
 
 // If a fragment fails, the page keeps its content: the session card polls by itself.
@@ -28,7 +28,7 @@ Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 
 setUpAccountStorage(); // before anything reads the storage
 setUpVisitorRequests();
-setUpPress();
+setUpFragments();
 setUpPolling();
 setUpTheme();
 setUpLanguages();

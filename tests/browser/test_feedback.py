@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 from app.accounts.models import Role
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import VisitorFactory
-from tests.browser.network_control import drop_responses, wait_for_requests
+from tests.browser.network_control import drop_responses, hold_requests, wait_for_requests
 from tests.browser.signed_in_visitors import admit_signed_in
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
@@ -125,6 +125,20 @@ async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hal
     await page.mouse.up()
     await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible()
     await expect(page.locator(".comments")).to_be_attached()
+
+
+async def test_the_dialog_opens_with_its_style_sheet(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    released = await hold_requests(page, "**/feedback.css*")
+    dialog = page.get_by_role("dialog", name="Report a problem")
+    async with page.expect_request("**/feedback.css*"):
+        await page.get_by_role("link", name="Report a problem with the cell").first.click()
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    await expect(dialog).to_be_hidden()
+    released.set()
+    await expect(dialog).to_be_visible()
+    await dialog.get_by_text("Something else").click()
+    await expect(dialog.get_by_label("Something else")).to_be_checked()
 
 
 async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: VisitorFactory) -> None:

@@ -1,6 +1,6 @@
 /**
- * Lets nothing move under a learner's finger: a fragment that arrives while the mouse button or a finger is down waits
- * until it is up. If a link moved in between, the browser would send no click, and the press would do nothing.
+ * A press, from the moment that the mouse button or a finger is down until the click has happened. If a link moved in
+ * between, the browser would send no click, and the press would do nothing.
  */
 
 /** The click of a tap follows the release. */
@@ -27,33 +27,13 @@ export class Press {
     if (this.down) this.endAfter(CLICK_MS);
   }
 
+  /** Resolves when nothing is pressed. */
+  async ended(): Promise<void> {
+    await this.down;
+  }
+
   private endAfter(delayMs: number): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.end(), delayMs);
   }
-
-  /** A `fetch` whose text arrives when nothing is pressed. */
-  holding(request: typeof fetch): typeof fetch {
-    return async (input, init) => {
-      const response = await request(input, init);
-      const read = response.text.bind(response);
-      response.text = async () => {
-        const text = await read();
-        await this.down;
-        return text;
-      };
-      return response;
-    };
-  }
-}
-
-/** Holds back htmx's fragments. */
-export function setUpPress(): void {
-  const press = new Press();
-  addEventListener("pointerdown", () => press.begin(), { capture: true });
-  for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => press.release(), { capture: true });
-  document.addEventListener("htmx:config:request", (event) => {
-    const { ctx } = (event as CustomEvent<{ ctx: { fetch?: typeof fetch } }>).detail;
-    ctx.fetch = press.holding(ctx.fetch ?? ((input, init) => fetch(input, init)));
-  });
 }

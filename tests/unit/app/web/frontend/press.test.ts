@@ -3,11 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { shownWhen } from "../../../../../app/web/frontend/fragments";
 import { Press } from "../../../../../app/web/frontend/press";
 
 /** Whether the text of a response is there yet. */
 async function reading(press: Press) {
-  const request = press.holding(() => Promise.resolve(new Response("text")));
+  const request = shownWhen(
+    () => Promise.resolve(new Response("text")),
+    () => press.ended(),
+  );
   let text = "";
   void request("/comments")
     .then((response) => response.text())
