@@ -228,8 +228,8 @@ class Kernel:
 
         The sockets listen before the kernel exists and while it is replaced, so everything is sent at once, and the
         kernel reads it when it starts. If the previous kernel accepted the connection in its last moment, it breaks:
-        this waits a moment and returns False. Sockets that the previous kernel has shut down stay shut down:
-        KernelNotReady.
+        this waits a moment and returns False. Sockets that the previous kernel has shut down stay shut down, and those
+        whose folder is gone stay away: KernelNotReady.
         """
         self._disconnect()
         self.cut_off.clear()
@@ -245,8 +245,8 @@ class Kernel:
             if self.exited.done():
                 raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
             greeting.result()
-        except ConnectionRefusedError as e:
-            raise KernelNotReady("its sockets no longer listen") from e
+        except (ConnectionRefusedError, FileNotFoundError) as e:
+            raise KernelNotReady(f"its sockets no longer listen: {e.strerror}") from e
         except (ZmtpError, OSError):
             await asyncio.sleep(_AGAIN_S)
             return False

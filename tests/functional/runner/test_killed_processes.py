@@ -53,6 +53,7 @@ async def test_a_killed_outer_sandbox_ends_its_zygote_and_is_replaced(mortal: Re
 
 
 async def test_a_pool_that_cannot_be_filled_is_broken_and_ready_again_when_it_heals(mortal: RealSupervisor) -> None:
+    mortal.wait(lambda: mortal.health()["warm_kernels"])  # after the test before, there may be none yet
     (folder,) = mortal.folders()
     away = folder.with_name("away")
     folder.rename(away)
