@@ -86,6 +86,16 @@ class Site:
         ):
             return connection.selected_alpn_protocol()
 
+    def has_certificate(self) -> bool:
+        """Whether the proxy can answer over TLS yet."""
+        try:
+            self.negotiated_protocol()
+        except ssl.SSLError as error:
+            if error.reason != "TLSV1_ALERT_INTERNAL_ERROR":
+                raise
+            return False
+        return True
+
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.authority))
 
@@ -202,7 +212,11 @@ async def site(
     folder.mkdir()
     try:
         async with request.param(ports, folder) as authority:
-            yield Site(ports, authority)
+            site = Site(ports, authority)
+            async with asyncio.timeout(_PATIENCE_S):
+                while not site.has_certificate():  # noqa: ASYNC110 - Caddy logs that it has one before it uses it
+                    await asyncio.sleep(0.05)
+            yield site
     finally:
         app.state.bus.close()
         await server.stop()
