@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -83,6 +84,15 @@ def test_its_exit_status_is_jupyterlabs(lessons: Path, said: Path, monkeypatch: 
     assert _open("first").exit_code == 3
 
 
+@pytest.fixture
+def _heeds_ctrl_c() -> Iterator[None]:
+    """What a shell starts in the background ignores Ctrl-C, and so would the programs that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heeds_ctrl_c")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 async def test_jupyterlab_ends_before_the_command_that_is_told_to_end(
     lessons: Path, said: Path, settings: Settings, signum: signal.Signals
