@@ -5,7 +5,7 @@
 
 /** The click of a tap follows the release. */
 const CLICK_MS = 50;
-/** Who presses for longer selects text or drags. */
+/** A longer press selects text or drags something. */
 const LONGEST_MS = 2_000;
 
 export class Press {
