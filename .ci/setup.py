@@ -273,6 +273,7 @@ NEEDS = (
         True,
         stand_in=has_chromium,
     ),
+    Need(has_program("curl"), "curl", "the commands in the guide to the API are not tried", True),
     Need(lambda: has_library("libatomic.so.1"), "libatomic1", "the browser driver of the tests cannot start", True),
     Need(lambda: has_file("/usr/lib/postgresql", "*/bin/initdb"), "postgresql", "tests do not cover PostgreSQL", True),
     Need(

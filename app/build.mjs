@@ -6,9 +6,11 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { cp, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliCompress } from "node:zlib";
 
 import * as esbuild from "esbuild";
 import subsetFont from "subset-font";
@@ -16,6 +18,8 @@ import subsetFont from "subset-font";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const root = join(here, "..");
 const dist = join(here, "web/static/dist");
+
+const brotli = promisify(brotliCompress);
 
 const common = {
   bundle: true,
@@ -127,9 +131,17 @@ async function build() {
   const built = [scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet }));
   await Promise.all([...built, esbuild.build({ ...plots, ...quiet, outdir: join(fresh, "plots") })]);
   await cp(join(here, "web/frontend/logo.svg"), join(fresh, "logo.svg"));
+  await Promise.all([fresh, join(fresh, "chunks")].map(compress));
   await rename(dist, old).catch(() => undefined);
   await rename(fresh, dist);
   await rm(old, { recursive: true, force: true });
+}
+
+/** Writes each script and style sheet again with Brotli, a tenth smaller than with gzip, which the server makes itself. */
+async function compress(folder) {
+  const names = (await readdir(folder)).filter((name) => /\.(js|css)$/.test(name));
+  const write = async (file) => writeFile(`${file}.br`, await brotli(await readFile(file)));
+  await Promise.all(names.map((name) => write(join(folder, name))));
 }
 
 async function watch() {

@@ -23,8 +23,8 @@ from app.settings import Settings
 _HEADER = b"x-request-id"
 _EMAILED_PATH = re.compile(r"(/(?:email-link|unsubscribe)/).+", re.IGNORECASE | re.DOTALL)
 """Links in emails. Whatever follows the prefix may be a token that was damaged on its way and works once mended."""
-_PATH_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
-"""What else has the length of a token, such as the ID of a passkey."""
+_PATH_TOKEN = re.compile(r"/lockstep_[^/]+|/[A-Za-z0-9_-]{43}(?=/|$)")
+"""What else has the length of a token, such as the ID of a passkey, or an API token that does not belong there."""
 LOGS_ON_TERMINAL = "_LOCKSTEP_LOGS_ON_TERMINAL"
 """Set by ``lockstep serve`` where it copies the web application's log to a terminal."""
 _TRACEBACKS = ("exception", "stack")

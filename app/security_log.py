@@ -43,6 +43,9 @@ class SecurityEvent(StrEnum):
     authenticator_removed = "authenticator_removed"
     provider_linked = "provider_linked"
     provider_unlinked = "provider_unlinked"
+    api_token_created = "api_token_created"  # noqa: S105 - an event
+    api_token_revoked = "api_token_revoked"  # noqa: S105 - an event
+    api_token_refused = "api_token_refused"  # noqa: S105 - an event
     role_changed = "role_changed"
     account_disabled = "account_disabled"
     account_enabled = "account_enabled"

@@ -142,6 +142,8 @@ class Settings(BaseSettings):
     stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
     """Code and output stored for a learner with an account, and also the amount one web process stores for them
     within an hour. 0 for any amount."""
+    stored_mb_per_staff: int = Field(default=200, ge=0, le=1_000_000)
+    """The same for an instructor or an admin."""
     stored_mb_per_visitor: int = Field(default=50, ge=0, le=1_000_000)
     """The same for a visitor without an account."""
     stored_mb_per_address: int = Field(default=200, ge=0, le=1_000_000)

@@ -27,7 +27,7 @@ from app.settings import Settings
 from tests.factories.browser_client import browser_client
 from tests.factories.course import write_course
 from tests.factories.database_session_guard import SecondSession, allow_one_session_per_task
-from tests.factories.databases import BACKENDS, delete_rows, drop_tables, postgresql_database
+from tests.factories.databases import BACKENDS, delete_rows, drop_tables, postgresql_database, share_compiled_statements
 from tests.factories.hypothesis_examples import example_count
 from tests.factories.long_cases import LONG_CASES
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -85,6 +85,13 @@ def _nothing_from_outside() -> Iterator[None]:
             setting = name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")
             if setting or name in _TERMINAL:
                 monkeypatch.delenv(name)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_compiled_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        share_compiled_statements(monkeypatch)
         yield
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account, AuthSession
+from app.accounts.models import Account, ApiToken, AuthSession
 from app.accounts.tokens import token_hash
 from app.db import now
 
@@ -99,6 +99,13 @@ async def revoke_by_public_id(session: AsyncSession, account: Account, public_id
 
 
 async def revoke_all_auth_sessions(session: AsyncSession, account: Account, but: str | None = None) -> None:
-    """End every session of the account except the one whose token hash is ``but``."""
+    """End every session of the account, and revoke its API tokens.
+
+    With ``but``, end every session except the one whose token has this hash, and leave the tokens.
+    """
     theirs = delete(AuthSession).where(AuthSession.account_id == account.id)
-    await session.execute(theirs if but is None else theirs.where(AuthSession.token_hash != but))
+    if but is not None:
+        await session.execute(theirs.where(AuthSession.token_hash != but))
+        return
+    await session.execute(theirs)
+    await session.execute(delete(ApiToken).where(ApiToken.account_id == account.id))

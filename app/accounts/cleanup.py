@@ -1,6 +1,7 @@
 """Periodic deletion of old rows. Features list their own cleanup tasks in their ``feature.py``.
 
-The tasks here delete expired sessions, links and rate-limit attempts, and accounts that were never confirmed.
+The tasks here delete expired sessions, API tokens, links and rate-limit attempts, and accounts that were never
+confirmed.
 
 A task works in steps, each a short transaction, so that other writers wait for one step at most. Of several web
 processes, one at a time cleans up: the others skip a task meanwhile, until the next hour.
@@ -16,7 +17,7 @@ import structlog
 from sqlalchemy import delete, exists
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account, AuthChallenge, AuthSession, EmailLink, Identity, Invitation, Passkey
+from app.accounts.models import Account, ApiToken, AuthChallenge, AuthSession, EmailLink, Identity, Invitation, Passkey
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database, now, try_advisory_lock
@@ -36,7 +37,8 @@ several processes do not start at once."""
 _TOPIC = "house"
 """Never published: the subscription only ends the wait when the bus closes."""
 _RETENTION = timedelta(days=7)
-"""How long an expired link can still explain itself, and how long an account can stay unconfirmed."""
+"""How long an expired link can still explain itself, an expired API token is listed, and an account can stay
+unconfirmed."""
 
 
 async def run_cleanup(db: Database, bus: Bus, sweepers: Sequence[CleanupTask], first_s: float | None = None) -> None:
@@ -76,6 +78,7 @@ async def _clean_up_accounts(session: AsyncSession) -> bool:
     )
     await delete_expired_counters(session)
     await session.execute(delete(AuthSession).where(AuthSession.expires_at < moment))
+    await session.execute(delete(ApiToken).where(ApiToken.expires_at < moment - _RETENTION))
     await session.execute(delete(AuthChallenge).where(AuthChallenge.expires_at < moment))
     await session.execute(delete(EmailLink).where(EmailLink.expires_at < moment - _RETENTION))
     await session.execute(delete(Invitation).where(Invitation.expires_at < moment - _RETENTION))

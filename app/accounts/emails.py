@@ -44,8 +44,8 @@ class AccountMailer:
     async def send_changed(
         self, session: AsyncSession, account: Account, what: str, to: str, auth_methods: Sequence[AuthMethod] = ()
     ) -> None:
-        """Report a new password (``password``) or address (``address``), an added method (``auth_methods``), or
-        a changed authenticator app (``second_factor``).
+        """Report a new password (``password``) or address (``address``), an added method (``auth_methods``),
+        a changed authenticator app (``second_factor``), or a new API token (``api_tokens``).
 
         ``auth_methods`` lists the other ways to sign in, which still work.
         """

@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from app.accounts.api_access import API_BUDGET, ApiBudget
+from app.accounts.api_routes import router as api_router
+from app.accounts.api_token_routes import router as api_token_router
 from app.accounts.cleanup import CLEANUP_TASKS, run_cleanup
 from app.accounts.dependencies import LoginRequired, SecondFactorRequired, is_instructor
 from app.accounts.disabled_accounts import DISABLED_ACCOUNTS, DisabledAccounts
@@ -35,6 +38,7 @@ def setup(app: FastAPI) -> None:
     PASSWORD_HASHER.set(app, AsyncPasswordHasher())
     IDENTITY_PROVIDERS.set(app, make_identity_providers(SETTINGS.get(app).oidc))
     EMAIL_FILTER.set(app, should_send)
+    API_BUDGET.set(app, ApiBudget())
 
 
 @asynccontextmanager
@@ -58,7 +62,7 @@ FEATURE = Feature(
     name="accounts",
     routers=(
         *(router, email_link_router, settings_router, second_factor_router, passkey_router),
-        *(identity_provider_router, callback_router),
+        *(identity_provider_router, callback_router, api_token_router, api_router),
     ),
     open_in_maintenance=(r"/\w+/sign-in(/code)?", r"/\w+/passkey/(options|sign-in)", r"/\w+/sign-out"),
     draft_policy=is_instructor,

@@ -60,6 +60,7 @@ _MESSAGES = {
     "passkey": N_("The passkey was added. You can now sign in with it."),
     "authenticator_removed": N_("The authenticator app and its recovery codes were removed."),
     "passkey_removed": N_("The passkey was removed. Your device may still offer it: delete it there too."),
+    "token_revoked": N_("The token was revoked. Programs that use it can no longer read anything."),
     "linked": N_("The other site is linked. You can now sign in with it."),
     "unlinked": N_("The other site is no longer linked."),
     "deleted": N_("Your account was deleted."),
@@ -82,6 +83,8 @@ _MESSAGES = {
     "group_left": N_("You left the group. Its instructors no longer see what you do."),
     "group_deleted": N_("The group was deleted."),
     "link_revoked": N_("The link no longer works."),
+    "review_accepted": N_("The code was accepted, and the learner was notified."),
+    "review_returned": N_("The learner was asked for changes."),
     "reminder_sent": N_("The reminder is on its way."),
 }
 

@@ -97,6 +97,27 @@ class AuthSession(Base):
     ip_address: Mapped[str] = mapped_column(String(64))
 
 
+class ApiToken(Base):
+    """What lets a program read for an account. SQL holds only the hash. Read-only, and only what its scopes name."""
+
+    __tablename__ = "api_tokens"
+    __table_args__ = (Index("ix_api_tokens_account_id", "account_id"),)
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    public_id: Mapped[str] = mapped_column(String(32), unique=True)
+    """Identifies the token in its owner's list."""
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(80))
+    scopes: Mapped[str] = mapped_column(String(200))
+    """Words with spaces between them: see ``api_tokens.TokenScope``."""
+    method: Mapped[str] = mapped_column(String(16))
+    """How the browser had signed in that created it: see ``AuthSession.method``."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """The beginning, in UTC, of the day on which it was last used."""
+
+
 class EmailLink(Base):
     """A link sent by email that works once. SQL holds only the hash of its token."""
 

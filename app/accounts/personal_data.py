@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.handles import retire_handle
-from app.accounts.models import Account, Authenticator, AuthSession, Identity, Passkey
+from app.accounts.models import Account, ApiToken, Authenticator, AuthSession, Identity, Passkey
 from app.accounts.service import lock_account
 from app.db import Database
 from app.web.dependencies import AppKey
@@ -78,7 +78,7 @@ async def _json_document(
 
 
 async def erase_account(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> None:
-    """Delete an account and its data. Its sessions, links, passkeys and identities are deleted with its row.
+    """Delete an account and its data. Its row takes its sessions, API tokens, links, passkeys and identities with it.
 
     The account is locked first: a browser that signs in meanwhile merges its work before the deletion or not at all.
     Raises AccountDeleted.
@@ -98,6 +98,9 @@ async def export_account(session: AsyncSession, account: Account) -> AsyncIterat
         yield {"kind": "auth_session", **{name: getattr(sign_in, name) for name in shown}}
     for key in await session.scalars(select(Passkey).where(Passkey.account_id == account.id)):
         yield {"kind": "passkey", "name": key.name, "created_at": key.created_at, "last_used_at": key.last_used_at}
+    for token in await session.scalars(select(ApiToken).where(ApiToken.account_id == account.id)):
+        facts = ("name", "scopes", "created_at", "expires_at", "last_used_at")
+        yield {"kind": "api_token", **{name: getattr(token, name) for name in facts}}
     if (app := await session.get(Authenticator, account.id)) is not None:
         yield {"kind": "authenticator", "created_at": app.created_at}
     for other in await session.scalars(select(Identity).where(Identity.account_id == account.id)):

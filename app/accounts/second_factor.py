@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.auth_challenges import revoke_challenges
 from app.accounts.email_links import revoke_links
-from app.accounts.models import Account, Authenticator, AuthSession, RecoveryCode, Role
+from app.accounts.models import Account, ApiToken, Authenticator, AuthSession, RecoveryCode, Role
 from app.accounts.service import lock_account
 from app.accounts.tokens import token_hash
 from app.db import now
@@ -114,12 +114,15 @@ async def use_code(session: AsyncSession, account: Account, code: str) -> CodeKi
 
 
 async def remove_authenticator(session: AsyncSession, account: Account) -> None:
-    """Remove the app and its recovery codes. Sessions that were opened with a code count as opened without one."""
+    """Remove the app and its recovery codes.
+
+    Sessions that were opened with a code, and API tokens that such sessions created, count as opened without one.
+    """
     for table in (Authenticator, RecoveryCode):
         await session.execute(delete(table).where(table.account_id == account.id))
-    opened = AuthSession.account_id == account.id, AuthSession.method.endswith(_SUFFIX)
-    plain = func.replace(AuthSession.method, _SUFFIX, "")
-    await session.execute(update(AuthSession).where(*opened).values(method=plain))
+    for opened in (AuthSession, ApiToken):
+        mine = update(opened).where(opened.account_id == account.id, opened.method.endswith(_SUFFIX))
+        await session.execute(mine.values(method=func.replace(opened.method, _SUFFIX, "")))
 
 
 async def strengthen_session(session: AsyncSession, hashed: str, method: str) -> None:

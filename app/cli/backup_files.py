@@ -6,11 +6,12 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -65,25 +66,15 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         raise BackupError(f"{path} is not a file. Choose another name.")
     partial = path.with_name(f".{path.name[:200]}.partial")
     try:
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except FileNotFoundError:
-        raise BackupError(f"There is no folder {path.parent}. Create it.") from None
-    try:
-        with os.fdopen(descriptor, "r+b") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BackupError(f"Another command is writing {path}. Wait for it.") from None
-            about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():  # another user could read it
-                raise BackupError(f"{partial} is in the way. Remove it.")
-            with _deleted_on_error(partial):
-                os.fchmod(file.fileno(), 0o600)
-                file.truncate()  # of a command that was killed
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                partial.replace(path)
+        with ExitStack() as stack:
+            with _signals_held():
+                file = stack.enter_context(_locked_file(partial, path))
+                stack.enter_context(_deleted_on_error(partial))
+            file.truncate()  # of a command that was killed
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            partial.replace(path)
     except OSError as e:
         if e.filename is not None:
             raise
@@ -93,6 +84,40 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the command after this block, not within it."""
+    held: list[int] = []
+    endings = (signal.SIGINT, signal.SIGTERM)
+    before = {ending: signal.signal(ending, lambda number, _frame: held.append(number)) for ending in endings}
+    try:
+        yield
+    finally:
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
+        for number in held:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _locked_file(partial: Path, path: Path) -> Iterator[IO[bytes]]:
+    """The file to write for a path, which no other command writes and only its owner can read."""
+    try:
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        raise BackupError(f"There is no folder {path.parent}. Create it.") from None
+    with os.fdopen(descriptor, "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupError(f"Another command is writing {path}. Wait for it.") from None
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():  # another user could read it
+            raise BackupError(f"{partial} is in the way. Remove it.")
+        os.fchmod(descriptor, 0o600)
+        yield file
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -38,9 +40,23 @@ class LazyGroup(TyperGroup):
         return _load_command(cmd_name) if cmd_name in _COMMANDS else None
 
 
+def import_quickly(name: str) -> ModuleType:
+    """Import a module that imports many others.
+
+    Imports produce hardly any garbage, and searching for it takes a fifth of their time. What they leave is never
+    searched, which makes each later search shorter, too.
+    """
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def _load_command(name: str) -> Any:
     """Load a module's command: a ``Typer`` named ``app``, or a function with the module's name."""
-    module = import_module(f"app.cli.{name}")
+    module = import_quickly(f"app.cli.{name}")
     several: typer.Typer | None = getattr(module, "app", None)
     if several is None:
         several = typer.Typer(add_completion=False)

@@ -30,6 +30,7 @@ from uvicorn.supervisors import Multiprocess
 from app.cli.console import fail, print_message, read_settings
 from app.cli.db import upgrade_database
 from app.cli.log_filter import copy_to_terminal
+from app.cli.main import import_quickly
 from app.cli.setup_link import print_setup_link
 from app.cli.web_user import web_user_environment
 from app.monitoring.counted import SHARED_FOLDER
@@ -78,6 +79,7 @@ def serve_web(listener: socket.socket, workers: int) -> int:
         # One that cannot start ends all of them, because another one could not start either.
         failed = any(process.exitcode == STARTUP_FAILURE for process in web_processes.processes)
         return STARTUP_FAILURE if failed else 0
+    import_quickly("app.main")
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])

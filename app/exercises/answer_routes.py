@@ -23,6 +23,7 @@ from app.errors import InvalidInput, LockstepError
 from app.exercises.panels import load_exercises
 from app.exercises.predictions import answer_prediction, find_prediction, load_predictions
 from app.exercises.quizzes import answer_quiz, find_answers, find_quiz, parse_choices
+from app.exercises.reviews import ReviewGroupsDep
 from app.exercises.routes import LessonOfPath
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
@@ -51,10 +52,10 @@ CountedAddress = Annotated[str | None, Depends(_counted_address)]
 
 @router.get(f"{LESSON_PATH}/work", name="lesson_work")
 async def show_work(
-    request: Request, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+    request: Request, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep, groups: ReviewGroupsDep
 ) -> HTMLResponse:
     async with db.session() as session:
-        exercises = await load_exercises(session, learner, lesson)
+        exercises = await load_exercises(session, groups, learner, lesson)
         predictions = await load_predictions(session, learner, lesson, lesson.predictions)
         answers = await find_answers(session, learner, lesson)
     return render_fragment(

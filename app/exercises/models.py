@@ -1,4 +1,4 @@
-"""The tables of exercises: verdicts of checks, and learners' answers."""
+"""The tables of exercises: verdicts of checks, learners' answers, and reviews."""
 
 from __future__ import annotations
 
@@ -81,3 +81,73 @@ class PredictionAnswer(Base):
     """The result of the first run that showed it after the guess, in the format of guesses; None until then."""
     right: Mapped[bool | None]
     """Whether guess and result agree; None without a result or if the prediction was skipped."""
+
+
+class ReviewState(StrEnum):
+    waiting = "waiting"
+    withdrawn = "withdrawn"
+    """The learner withdrew it, and may submit the same code again; or the learner left the group."""
+    changes_requested = "changes-requested"
+    accepted = "accepted"
+
+
+DECIDED = (ReviewState.changes_requested, ReviewState.accepted)
+_STATES = ", ".join(f"'{state}'" for state in ReviewState)
+
+
+class Review(Base):
+    """A passed submission that a learner asks the instructors of a group to review. At most one per submission.
+
+    It keeps what was reviewed: the run may be deleted, and the learner changes the cell. IDs grow with time.
+    """
+
+    __tablename__ = "reviews"
+    __table_args__ = (
+        CheckConstraint(f"state IN ({_STATES})", name="state_known"),
+        UniqueConstraint("run_id", name="uq_reviews_run_id"),
+        Index("ix_reviews_account_id", "account_id", "lesson", "exercise"),
+        Index("ix_reviews_group_id", "group_id", "state", "requested_at"),
+        Index("ix_reviews_reviewer_id", "reviewer_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
+    """The learner's."""
+    group_id: Mapped[str | None] = mapped_column(ForeignKey("groups.id", ondelete="SET NULL"))
+    """The group whose instructors review it; None once that group was deleted."""
+    lesson: Mapped[str] = mapped_column(String(200))
+    """``course/slug``."""
+    exercise: Mapped[str] = mapped_column(String(100))
+    run_id: Mapped[str] = mapped_column(String(64))
+    code: Mapped[str] = mapped_column(Text)
+    """With ``\\n`` as the end of each line."""
+    output: Mapped[str] = mapped_column(Text)
+    """The beginning of what the code printed while it was checked."""
+    results: Mapped[str] = mapped_column(Text)
+    """Of the checks, as in ``Submission``."""
+    state: Mapped[str] = mapped_column(String(24))
+    requested_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    reviewer_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
+    """The account that decided; None until then, and after that account was deleted."""
+    decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    remark: Mapped[str] = mapped_column(Text, default="")
+    """About the whole, in Markdown. Written with the decision."""
+
+
+class ReviewComment(Base):
+    """A comment on one line of the code in a review. The learner sees it once the review is decided."""
+
+    __tablename__ = "review_comments"
+    __table_args__ = (
+        Index("ix_review_comments_review_id", "review_id", "line"),
+        Index("ix_review_comments_author_id", "author_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    review_id: Mapped[str] = mapped_column(ForeignKey("reviews.id", ondelete="CASCADE"))
+    author_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
+    line: Mapped[int]
+    """From 1."""
+    source: Mapped[str] = mapped_column(Text)
+    """In Markdown."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)

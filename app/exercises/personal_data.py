@@ -1,6 +1,7 @@
 """A learner's answers to exercises: moved to an account, exported, or deleted.
 
-A submission belongs to its run and is moved and deleted with it (``app.runs.personal_data``).
+A submission belongs to its run and is moved and deleted with it (``app.runs.personal_data``). Only accounts have
+reviews: they are deleted with the account's row. What an account wrote in reviews of others stays, without its name.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.accounts.visitor_retention import RetentionRule
 from app.db import stream_scalars
-from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
+from app.exercises.models import PredictionAnswer, QuizAnswer, Review, ReviewComment, Submission
 from app.progress.ledger import lock_learner
 from app.runs.models import Run
 
 _QUIZ_COLUMNS = ("lesson", "quiz", "first_choices", "first_right", "choices", "answered_at", "tries")
+_REVIEW_COLUMNS = (
+    *("id", "lesson", "exercise", "run_id", "code", "output", "results"),
+    *("state", "requested_at", "decided_at", "remark"),
+)
 _PREDICTION_COLUMNS = ("lesson", "prediction", "guess", "informed", "answered_at", "result", "right")
 
 
@@ -32,6 +37,23 @@ async def export_exercises(session: AsyncSession, account: Account) -> AsyncIter
     guesses = select(PredictionAnswer).where(PredictionAnswer.learner_id == account.learner_id)
     async for guess in stream_scalars(session, guesses):
         yield {"kind": "prediction", **{name: getattr(guess, name) for name in _PREDICTION_COLUMNS}}
+
+
+async def export_reviews(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """The code that an account submitted with the comments on it, and what it wrote about the code of others."""
+    async for review in stream_scalars(session, select(Review).where(Review.account_id == account.id)):
+        yield {"kind": "review", **{name: getattr(review, name) for name in _REVIEW_COLUMNS}}
+    received = select(ReviewComment).join(Review, Review.id == ReviewComment.review_id)
+    async for comment in stream_scalars(session, received.where(Review.account_id == account.id)):
+        yield {"kind": "received_comment", "review": comment.review_id, **_comment_fields(comment)}
+    async for comment in stream_scalars(session, select(ReviewComment).where(ReviewComment.author_id == account.id)):
+        yield {"kind": "written_comment", **_comment_fields(comment)}
+    async for review in stream_scalars(session, select(Review).where(Review.reviewer_id == account.id)):
+        yield {"kind": "decision", **{name: getattr(review, name) for name in ("state", "decided_at", "remark")}}
+
+
+def _comment_fields(comment: ReviewComment) -> dict[str, Any]:
+    return {name: getattr(comment, name) for name in ("line", "source", "created_at")}
 
 
 async def erase_exercises(session: AsyncSession, account: Account) -> None:

@@ -1,10 +1,10 @@
-"""Answers to quizzes and predictions follow a lesson or a question that was renamed. Submissions follow their runs."""
+"""Answers and reviews follow a lesson, a question or an exercise that was renamed. Submissions follow their runs."""
 
 from __future__ import annotations
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.exercises.models import PredictionAnswer, QuizAnswer
+from app.exercises.models import PredictionAnswer, QuizAnswer, Review
 from app.lessons.former_names import Rename
 from app.lessons.renaming import move_rows
 
@@ -19,3 +19,13 @@ async def rename_answers(session: AsyncSession, rename: Rename) -> None:
         else:
             before, after = {"lesson": rename.former_lesson}, {"lesson": rename.lesson}
             await move_rows(session, table, before, after, beside=["learner_id", column], first_by="answered_at")
+
+
+async def rename_reviews(session: AsyncSession, rename: Rename) -> None:
+    """All of them: a learner can have several of one exercise."""
+    if rename.name:
+        before = {"lesson": rename.lesson, "exercise": rename.former_name}
+        after = {"lesson": rename.lesson, "exercise": rename.name}
+    else:
+        before, after = {"lesson": rename.former_lesson}, {"lesson": rename.lesson}
+    await move_rows(session, Review, before, after)

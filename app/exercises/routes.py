@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, Response
 from app.accounts.dependencies import OptionalLearnerId
 from app.exercises.errors import HintNotFound, SolutionLocked, SubmissionNotFound
 from app.exercises.panels import load_exercise
+from app.exercises.reviews import ReviewGroupsDep
 from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION, find_exercise, get_try, submit
 from app.exercises.verdicts import CheckResult
 from app.exercises.views import CheckView, diff_lines
@@ -90,12 +91,13 @@ async def show_panel(
     lesson: LessonOfPath,
     learner: OptionalLearnerId,
     db: DatabaseDep,
+    groups: ReviewGroupsDep,
     hints: HintsOpen = "",
 ) -> HTMLResponse:
     cell, _exercise = find_exercise(lesson, name)
     opened = [int(number or 0) for number in hints.split(",")]
     async with db.session() as session:
-        view = await load_exercise(session, learner, lesson, cell, opened)
+        view = await load_exercise(session, groups, learner, lesson, cell, opened)
     return render_fragment(request, "exercises/panel.html", lesson=lesson, view=view)
 
 
@@ -131,11 +133,16 @@ async def show_try(
 
 @router.get(f"{LESSON_PATH}/exercises/{{name}}/solution", name="exercise_solution")
 async def show_solution(
-    request: Request, name: str, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+    request: Request,
+    name: str,
+    lesson: LessonOfPath,
+    learner: OptionalLearnerId,
+    db: DatabaseDep,
+    groups: ReviewGroupsDep,
 ) -> HTMLResponse:
     cell, exercise = find_exercise(lesson, name)
     async with db.session() as session:
-        view = await load_exercise(session, learner, lesson, cell)
+        view = await load_exercise(session, groups, learner, lesson, cell)
     if not view.solution_open:
         raise SolutionLocked(tries=FAILED_TRIES_BEFORE_SOLUTION)
     return render_fragment(

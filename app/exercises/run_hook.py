@@ -12,10 +12,11 @@ from app.exercises.check_sentences import check_sentence
 from app.exercises.guesses import result_of_run
 from app.exercises.models import PredictionAnswer, Submission, Verdict
 from app.exercises.predictions import Answer, record_answer, settles_predictions
+from app.exercises.reviews import ReviewGroups, exercise_event
 from app.exercises.verdicts import FAULT, Judged, decide, dump_results, load_results
 from app.feedback.service import record_check_failure
 from app.lessons.catalog import Catalog
-from app.lessons.model import Prediction
+from app.lessons.model import Lesson, Prediction
 from app.progress.events import LearningEvent
 from app.progress.ledger import lock_current_learner
 from app.progress.service import ProgressService
@@ -33,9 +34,10 @@ MAX_SUBJECT_LENGTH = 320
 class ExerciseRunHook:
     """The RunHook of exercises. One per process."""
 
-    def __init__(self, catalog: Catalog, progress: ProgressService) -> None:
+    def __init__(self, catalog: Catalog, progress: ProgressService, review_groups: ReviewGroups) -> None:
         self._catalog = catalog
         self._progress = progress
+        self._review_groups = review_groups
 
     async def visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
         """The event in the learner's language, without its traceback, which goes to the instructors' inbox."""
@@ -69,10 +71,10 @@ class ExerciseRunHook:
         judged = decide(load_results(submission.results), events, end.outcome, end.limit)
         submission.verdict, submission.results = judged.verdict, dump_results(judged.results)
         await session.flush()
-        if self._progress.counts(run.lesson) and (facts := self._facts(run, judged)):
+        if self._progress.counts(run.lesson) and (facts := await self._facts(session, run, judged)):
             await self._progress.task_done(session, run.learner_id, run.lesson, f"cell-{run.cell}", facts)
 
-    def _facts(self, run: Run, judged: Judged) -> list[LearningEvent]:
+    async def _facts(self, session: AsyncSession, run: Run, judged: Judged) -> list[LearningEvent]:
         exercise = f"{run.lesson}#{run.cell}"
         facts = [
             LearningEvent("check", f"{exercise}/{result.name}"[:MAX_SUBJECT_LENGTH], result.xp)
@@ -80,10 +82,16 @@ class ExerciseRunHook:
         ]
         if judged.verdict is Verdict.passed:
             lesson = self._catalog.with_drafts.find_lesson(run.lesson, run.language)
-            cell = lesson.cell(run.cell) if lesson is not None else None
-            xp = cell.exercise.xp if cell is not None and cell.exercise is not None else 0
-            facts.append(LearningEvent("exercise", exercise, xp))
+            if not await self._waits_for_review(session, run, lesson):
+                facts.append(exercise_event(lesson, run.lesson, run.cell))
         return facts
+
+    async def _waits_for_review(self, session: AsyncSession, run: Run, lesson: Lesson | None) -> bool:
+        """Whether the exercise is done only once somebody has accepted what passed."""
+        cell = lesson.cell(run.cell) if lesson is not None else None
+        if lesson is None or cell is None or cell.exercise is None or not cell.exercise.is_reviewed:
+            return False
+        return bool(await self._review_groups(session, run.learner_id, lesson.course))
 
     async def _settle_predictions(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
         """Store the run's result with the answers that wait for it.

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from app.exercises.models import Verdict
+from app.exercises.reviews import ExerciseReviews
 from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION, Tries, Try
 from app.exercises.verdicts import CheckResult
 from app.lessons.model import Cell, Check, Exercise
@@ -40,7 +42,14 @@ class ExerciseView:
     checks: tuple[CheckView, ...]
     tries: Tries
     passed: bool
-    """Whether any try passed, including deleted ones."""
+    """Whether the exercise is done: any try passed, including deleted ones, and was accepted if it is reviewed.
+
+    What passed while a group reviewed it, and was not accepted before that ended, is checked once more.
+    """
+    awarded: bool = False
+    """Whether the ledger has the exercise."""
+    reviews: ExerciseReviews | None = None
+    """None if the exercise is not reviewed."""
 
     @property
     def xp(self) -> int:
@@ -52,6 +61,11 @@ class ExerciseView:
     def shown(self) -> Try | None:
         """The try whose results are shown."""
         return self.tries.latest
+
+    @property
+    def passed_run(self) -> str | None:
+        """The ID of the latest try that passed."""
+        return next((one.run_id for one in self.tries.tries if one.verdict is Verdict.passed), None)
 
     @property
     def passed_count(self) -> int:
@@ -76,9 +90,14 @@ class ExerciseView:
 
 
 def exercise_view(
-    cell: Cell, exercise: Exercise, tries: Tries, earned: Collection[str], hints_open: Sequence[int] = ()
+    cell: Cell,
+    exercise: Exercise,
+    tries: Tries,
+    earned: Collection[str],
+    hints_open: Sequence[int] = (),
+    reviews: ExerciseReviews | None = None,
 ) -> ExerciseView:
-    """``earned``: subjects of the exercise's ledger entries without its own name; "" if it was passed."""
+    """``earned``: subjects of the exercise's ledger entries without its own name; "" if it is done."""
     said = {result.name: result for result in tries.latest.results} if tries.latest is not None else {}
     checks = tuple(
         CheckView(
@@ -90,7 +109,9 @@ def exercise_view(
         )
         for number, check in enumerate(exercise.checks)
     )
-    return ExerciseView(cell, checks, tries, tries.passed or "" in earned)
+    awarded = "" in earned
+    passed = awarded or (tries.passed if reviews is None else reviews.accepted)
+    return ExerciseView(cell, checks, tries, passed, awarded, reviews)
 
 
 @dataclass(frozen=True, slots=True)

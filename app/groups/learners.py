@@ -17,6 +17,7 @@ from app.exercises.models import Submission, Verdict
 from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_checks
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.reports import ReportScope
+from app.groups.reviews import GroupReview, list_reviews_of_learner
 from app.groups.service import list_deadlines
 from app.lessons.catalog import OutlineLesson
 from app.progress.models import LessonProgress
@@ -124,6 +125,7 @@ class LearnerReport:
     deadlines: Sequence[DueRow]
     wrong_answers: Sequence[FailedSubmission]
     failed_runs: Sequence[FailedRun]
+    reviews: Sequence[GroupReview]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,13 @@ async def export_learners(
         page += 1
 
 
+async def load_learners_after(scope: ReportScope, account_id: str, most: int) -> Sequence[LearnerRow]:
+    """At most this many learners, in the order of their accounts' IDs, after this one."""
+    query = _members(scope, "").where(Account.id > account_id).order_by(None).order_by(Account.id).limit(most)
+    members = [(member, account) for member, account in await scope.session.execute(query)]
+    return await _with_progress(scope, members)
+
+
 async def report_learner(scope: ReportScope, account: Account, member: GroupMember) -> LearnerReport:
     """What the staff of the group sees of one learner."""
     mine = (await _progress_of(scope, [account.learner_id])).get(account.learner_id, {})
@@ -205,7 +214,8 @@ async def report_learner(scope: ReportScope, account: Account, member: GroupMemb
     states = {row.lesson: lesson_state(row, due.get(row.lesson), scope.at) for row in rows}
     wrong = await _wrong_answers(scope, account, member)
     failed = await _failed_runs(scope, account, member)
-    return LearnerReport(account, member, rows, states, exercises, deadlines, wrong, failed)
+    reviews = await list_reviews_of_learner(scope.session, scope.group, account.id)
+    return LearnerReport(account, member, rows, states, exercises, deadlines, wrong, failed, reviews)
 
 
 def _due_state(done_at: datetime | None, due_at: datetime, at: datetime) -> LessonStanding:

@@ -18,6 +18,7 @@ from app.accounts.models import Account, Role
 from app.accounts.service import AccountDeleted
 from app.accounts.tokens import token_hash
 from app.db import advisory_lock, dialect_insert, now
+from app.exercises.reviews import withdraw_reviews_of_member
 from app.groups.errors import (
     GroupFull,
     InvalidGroupInvitation,
@@ -131,6 +132,7 @@ async def set_choices(session: AsyncSession, member: GroupMember, *, shares_code
 async def leave(session: AsyncSession, member: GroupMember) -> None:
     """End a membership. Raises LastInstructor."""
     await _keep_an_instructor(session, member)
+    await withdraw_reviews_of_member(session, member.group_id, member.account_id)
     await session.delete(member)
     await session.flush()
 
@@ -173,6 +175,8 @@ async def set_role(session: AsyncSession, staff: Staff, account_id: str, role: G
         raise NotAnInstructorHere
     if role is not GroupRole.instructor:
         await _keep_an_instructor(session, member)
+    if role is not GroupRole.learner:
+        await withdraw_reviews_of_member(session, member.group_id, member.account_id)
     member.role = role
     await session.flush()
 

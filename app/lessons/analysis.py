@@ -30,6 +30,8 @@ class LessonReference:
 
     target: LinkTarget
     line: int
+    steps: int | None = None
+    """Of a picture: the length of the numbered list that says what its steps show; 0 without a list."""
 
 
 @dataclass(slots=True)
@@ -140,7 +142,8 @@ class _Analyzer:
 
     def figure(self, token: Token, tokens: list[Token], i: int) -> None:
         directive: Directive = token.meta["directive"]
-        self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'")
+        steps = _steps_in_caption(tokens, i) if token.type == "figure_open" else 0
+        self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'", steps)
         width = directive.option("width")
         if width and not (_PICTURE_WIDTH.fullmatch(width) and width.strip("0px%.")):
             self.warn("'width' must be a whole number of pixels, or a percentage", directive.options["width"].line)
@@ -226,7 +229,7 @@ class _Analyzer:
         except InvalidLink as e:
             self.warn(f"the link {e}", line)
 
-    def _picture(self, source: str, alt: str, line: int, where: str) -> None:
+    def _picture(self, source: str, alt: str, line: int, where: str, steps: int = 0) -> None:
         if not alt.strip():
             self.warn(f"the picture '{source[:80]}' has no alternative text; add {where}", line)
         try:
@@ -236,7 +239,21 @@ class _Analyzer:
         if target.kind != "asset":
             self.warn(f"the picture '{source[:80]}' is not in the lesson; put it in assets/ and write assets/…", line)
         else:
-            self.found.references.append(LessonReference(target, line))
+            self.found.references.append(LessonReference(target, line, steps))
+
+
+def _steps_in_caption(tokens: list[Token], i: int) -> int:
+    """The number of items in the numbered list that ends the caption of the figure at ``i``; 0 without one."""
+    end = next(j for j in range(i, len(tokens)) if tokens[j].type == "figure_close")
+    if tokens[end - 1].type != "ordered_list_close":
+        return 0
+    level = tokens[end - 1].level
+    items = 0
+    for token in reversed(tokens[i : end - 1]):
+        if token.type == "ordered_list_open" and token.level == level:
+            break
+        items += token.type == "list_item_open" and token.level == level + 1
+    return items
 
 
 _VISITORS: dict[str, Callable[[_Analyzer, Token, list[Token], int], None]] = {

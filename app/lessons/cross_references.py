@@ -86,7 +86,7 @@ class _Lookup:
         if target.kind == "outside":
             return None
         if target.kind == "asset":
-            return _picture_error(path.parent / target.name, target.name)
+            return _picture_error(path.parent, target.name, language, reference.steps)
         there = target.course or path.parent.parent.name
         slug = target.name or path.parent.name
         if slug not in self.listed.get(there, ()):
@@ -119,11 +119,24 @@ def suggestion(wrong: str, known: Collection[str]) -> str:
     return f"did you mean {' or '.join(meant)}?" if meant else f"there are {len(known)}, and none has a similar name"
 
 
-def _picture_error(file: Path, name: str) -> str | None:
+def _picture_error(folder: Path, name: str, language: str, told: int | None) -> str | None:
+    """What is wrong with a picture or another asset. ``told`` is how many steps the lesson describes."""
+    file = folder / name
     if not file.is_file():
         return f"there is no file {name}; add it, or correct the name"
     try:
-        inline_svg_file(file, "")
+        drawing = inline_svg_file(file, "")
+        english = file.with_name(file.name.replace(f".{language}.svg", ".svg"))
+        original = inline_svg_file(english, "") if drawing is not None and english != file else None
     except InvalidSvg as e:
         return f"the drawing {name} cannot be part of the page: {e}"
+    if drawing is None or told is None:
+        return None
+    if original is not None and original.steps != drawing.steps:
+        return f"the drawing {name} has {drawing.steps} steps and {english.name} has {original.steps}; draw the same"
+    if drawing.steps and told != drawing.steps:
+        return (
+            f"the drawing {name} has {drawing.steps} steps, and the lesson has a text for {told}; show it by "
+            "{figure}, and end the caption with a numbered list, one item for each step"
+        )
     return None

@@ -186,6 +186,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
             "The default is 30.",
             "xp": "Of an exercise: XP for passing all checks, from 0 to 100, in addition to the XP of each check. "
             "The default is 20.",
+            "review": "Of an exercise: `manual` if instructors review each submission that passes the checks. "
+            "By default, the checks alone decide.",
         },
     ),
     **{
@@ -219,7 +221,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "figure",
         "required",
         "the path of a file in `assets`",
-        "A picture with a caption. The body is the caption.",
+        "A picture with a caption. The body is the caption. Of a drawing with steps, it ends with a numbered list that "
+        "says what each of them shows.",
         _PICTURE_OPTIONS,
     ),
     "image": DirectiveSpec(

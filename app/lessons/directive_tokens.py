@@ -39,6 +39,7 @@ from app.lessons.limited_table import MAX_LESSON_CELLS
 from app.lessons.line_ranges import InvalidLines, select_lines
 from app.lessons.listed_tables import csv_rows, list_table_tokens, table_tokens
 
+_UNREAD_FENCE = re.compile(r"(`{3,})[ \t]*(\{[\w-]+\})(?!.*\1).*`")
 _CHOICE_MARK = re.compile(r"\[([ xX])\](?:[ \t\n]+|$)")
 _TERM_LINE = re.compile(r"(?m)^(?=\S)(?!:)(?P<term>.+)\n(?P<meaning>(?:[ \t]+\S.*(?:\n|$))+)")
 _MAX_DEPTH = 8
@@ -81,6 +82,7 @@ class DirectiveExpander:
                 token.meta = {"name": token.info} if token.type == "math_block_label" else {}
                 token.type = "math_block"
             if token.type not in ("fence", "colon_fence") or token.map is None:
+                self._faults += _unread_fences(token)
                 yield token
                 continue
             directive = parse_directive(token.info, token.content, token.map[0] + 1, token.map[1], token.markup)
@@ -427,6 +429,17 @@ def _fence_errors(token: Token, directive: Directive | None, lines: list[str]) -
         name = token.info.strip()[:40]
         text = f"{mark}{name} is not a directive; write its name in braces, as in {mark}{{note}}"
         yield lesson_warning(first + 1, text)
+
+
+def _unread_fences(token: Token) -> Iterator[LessonError]:
+    """Lines of a paragraph that are no fences, because CommonMark allows no backtick after the three that open one."""
+    if token.type != "inline" or token.map is None:
+        return
+    for number, line in enumerate(token.content.split("\n"), token.map[0] + 1):
+        if match := _UNREAD_FENCE.match(line):
+            mark, name = match.groups()
+            hint = f"remove them, or open and close the block with {'~' * len(mark)} in place of {mark}"
+            yield LessonError(number, f"backticks in its title keep {name} from being a block; {hint}")
 
 
 def _caption(directive: Directive) -> Iterator[Token]:

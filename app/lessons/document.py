@@ -31,6 +31,7 @@ from app.lessons.exercise_cells import (
     is_exercise,
     marks_differ,
     parse_needs,
+    parse_review,
     parse_seconds,
     parse_xp,
     prediction_errors,
@@ -85,6 +86,7 @@ class SourceCell:
     needs: tuple[str, ...] | None
     seconds: int | None
     xp: int | None
+    review: str | None
     was: tuple[str, ...] | None
     option_lines: Mapping[str, int]
     unnamed: bool = False
@@ -263,6 +265,7 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
         _parse_option(directive, "needs", parse_needs, faults),
         _parse_option(directive, "seconds", parse_seconds, faults),
         _parse_option(directive, "xp", parse_xp, faults),
+        _parse_option(directive, "review", parse_review, faults),
         _parse_option(directive, "was", parse_former_names, faults),
         {key: entry.line for key, entry in directive.options.items()},
     )
@@ -405,6 +408,7 @@ def _inherit_fields(cell: SourceCell, original: SourceCell) -> SourceCell:
         needs=original.needs,
         seconds=original.seconds,
         xp=original.xp,
+        review=original.review,
         was=original.was,
     )
 

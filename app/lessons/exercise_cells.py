@@ -18,7 +18,9 @@ from app.lessons.yaml_with_lines import YamlValue
 
 DEFAULT_SECONDS, MAX_SECONDS = 30, 300
 DEFAULT_XP, MAX_XP = 20, 100
-EXERCISE_KEYS = ("needs", "seconds", "xp")
+EXERCISE_KEYS = ("needs", "seconds", "xp", "review")
+REVIEW = "manual"
+"""The only value of the option ``review``."""
 _OTHER_TAGS = (CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_exception)
 """Tags of cells that can neither be an exercise nor run before one."""
 
@@ -42,6 +44,8 @@ class ExerciseCell(Protocol):
     def seconds(self) -> int | None: ...
     @property
     def xp(self) -> int | None: ...
+    @property
+    def review(self) -> str | None: ...
     @property
     def option_lines(self) -> Mapping[str, int]: ...
 
@@ -89,6 +93,13 @@ def parse_seconds(value: YamlValue) -> int:
 def parse_xp(value: YamlValue) -> int:
     """Parse the XP of an exercise. Raises InvalidValue."""
     return _parse_whole_number(value, 0, MAX_XP)
+
+
+def parse_review(value: YamlValue) -> str:
+    """Parse who reviews an exercise. Raises InvalidValue."""
+    if value != REVIEW:
+        raise InvalidValue(f"must be '{REVIEW}': instructors review the exercise after its checks; or remove it")
+    return REVIEW
 
 
 def _parse_whole_number(value: YamlValue, least: int, most: int) -> int:

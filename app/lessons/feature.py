@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 
 from app.feature import Feature
+from app.lessons.api_routes import router as api_router
 from app.lessons.catalog import Catalog
 from app.lessons.dependencies import CATALOG
 from app.lessons.errors import LessonMoved
@@ -50,7 +51,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 FEATURE = Feature(
     name="lessons",
-    routers=(router, search_engine_router),
+    routers=(router, search_engine_router, api_router),
     setup=setup,
     lifespan=lifespan,
     exception_handlers={LessonMoved: redirect_to_moved_lesson},

@@ -97,6 +97,8 @@ class Exercise:
     translations: Mapping[str, str]
     """English sentences in ``checks.py`` to their translations in the lesson's language; empty for English."""
     wrong_answers: tuple[WrongAnswer, ...] = ()
+    is_reviewed: bool = False
+    """Whether instructors review what has passed the checks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -95,6 +96,12 @@ def content_digest(*parts: str) -> str:
     return whole.hexdigest()[:24]
 
 
+@lru_cache(maxsize=128)
+def _highlight_cell(code: str) -> Markup:
+    """The translations of a lesson, which are loaded one after the other, have the same code."""
+    return highlight_code(code, "python")
+
+
 def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, render: RenderTokens) -> Cell:
     marked = split_marked_code(cell.code, cell.line)[0] if is_exercise(cell) else None
     code = marked.starter if marked else cell.code
@@ -111,7 +118,7 @@ def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, ren
         kerases=machine.kerases,
         tags=cell.tags or frozenset(),
         expect=cell.expect or (),
-        highlighted=highlight_code(code, "python"),
+        highlighted=_highlight_cell(code),
         exercise=render_exercise(cell, marked, document, files, render) if marked else None,
         was=cell.was or (),
     )

@@ -220,7 +220,7 @@ def picture_html(source: str, alt: str, width: str, env: Any) -> str:
         return escapeHtml(alt)
     with suppress(InvalidSvg):
         if (drawing := inline_svg_file(env["folder"] / target.name, alt)) is not None:
-            return str(drawing)  # plain text for whatever joins it: Markup would escape its neighbors
+            return str(drawing.html)  # plain text for whatever joins it: Markup would escape its neighbors
     address = escapeHtml(target.address(env["slug"]))
     return f'<img src="{address}" alt="{escapeHtml(alt)}"{_width(width)} loading="lazy" decoding="async">'
 

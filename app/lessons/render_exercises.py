@@ -71,6 +71,7 @@ def render_exercise(
         checks_source=files.checks.source,
         translations=words,
         wrong_answers=files.wrong_answers.get(cell.name, ()),
+        is_reviewed=cell.review is not None,
     )
 
 

@@ -20,9 +20,19 @@ class NotificationKind(StrEnum):
     """A reply that an instructor marked as the answer to the account's question. Subject: the reply."""
     achievement = "achievement"
     """A new achievement. Subject: the achievement."""
+    review = "review"
+    """A decision about code that the account submitted for review. Subject: the review."""
+    review_request = "review-request"
+    """Learners of a group have submitted code for review by its staff. Subject: the group."""
 
 
-EMAILED_KINDS = (NotificationKind.reply, NotificationKind.mention, NotificationKind.answered)
+EMAILED_KINDS = (
+    NotificationKind.reply,
+    NotificationKind.mention,
+    NotificationKind.answered,
+    NotificationKind.review,
+    NotificationKind.review_request,
+)
 """The kinds that are also emailed."""
 _KINDS = ", ".join(f"'{kind}'" for kind in NotificationKind)
 _UNREAD, _WAITING = text("read_at IS NULL"), text("read_at IS NULL AND emailed_at IS NULL")

@@ -59,17 +59,35 @@ def account_topic(account_id: str) -> str:
 
 
 async def notify(
-    session: AsyncSession, account_ids: Iterable[str], kind: NotificationKind, subject: str, actor_id: str | None = None
+    session: AsyncSession,
+    account_ids: Iterable[str],
+    kind: NotificationKind,
+    subject: str,
+    actor_id: str | None = None,
+    *,
+    again: bool = False,
 ) -> None:
-    """Notify accounts, each at most once per kind and subject. ``actor_id`` is the account that caused it."""
+    """Notify accounts, each at most once per kind and subject. ``actor_id`` is the account that caused it.
+
+    ``again``: something new happened to the subject, so whoever has read their notification gets it once more.
+    """
     wanted = set(account_ids) - {actor_id}
     if not wanted:
         return
-    live = select(Account.id).where(Account.id.in_(wanted), Account.disabled_at.is_(None))
+    live = select(Account.id).where(Account.id.in_(wanted), Account.disabled_at.is_(None)).order_by(Account.id)
     about = {"kind": kind, "subject": subject, "actor_id": actor_id, "created_at": now()}
     rows = [{"id": sortable_id(), "account_id": account_id, **about} for account_id in await session.scalars(live)]
     if rows:
-        new = dialect_insert(session, Notification).values(rows).on_conflict_do_nothing()
+        new = dialect_insert(session, Notification).values(rows)
+        if again:
+            latest = {name: new.excluded[name] for name in ("id", "actor_id", "created_at")}
+            new = new.on_conflict_do_update(
+                index_elements=["account_id", "kind", "subject"],
+                set_={**latest, "read_at": None, "emailed_at": None},
+                where=Notification.read_at.is_not(None),
+            )
+        else:
+            new = new.on_conflict_do_nothing()
         for account_id in await session.scalars(new.returning(Notification.account_id)):
             publish_on_commit(session, account_topic(account_id))
             publish_on_commit(session, MAILER_TOPIC)
@@ -107,6 +125,12 @@ async def get_notification(session: AsyncSession, account_id: str, notification_
     """The account's notification with this ID, if it exists."""
     mine = (Notification.id == notification_id, Notification.account_id == account_id)
     return await session.scalar(select(Notification).where(*mine))
+
+
+async def find_unread(session: AsyncSession, account_id: str, kind: NotificationKind, subject: str) -> str | None:
+    """The ID of the account's unread notification of a subject, if there is one."""
+    mine = select(Notification.id).filter_by(account_id=account_id, kind=kind, subject=subject, read_at=None)
+    return await session.scalar(mine)
 
 
 async def mark_read(session: AsyncSession, account_id: str, notification_id: str | None = None) -> None:

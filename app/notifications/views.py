@@ -55,6 +55,10 @@ class NotificationView:
                 return gettext("You were mentioned in a comment")
             case NotificationKind.answered:
                 return gettext("Your question was answered")
+            case NotificationKind.review:
+                return gettext("Your code was reviewed")
+            case NotificationKind.review_request:
+                return gettext("Code is waiting for your review")
             case NotificationKind.achievement:
                 return gettext("You earned a new achievement")
 
@@ -69,8 +73,10 @@ class NotificationView:
                 return gettext("%(name)s mentioned you") % {"name": name}
             case NotificationKind.answered:
                 return gettext("%(name)s marked a reply as the answer to your question") % {"name": name}
-            case NotificationKind.achievement:
-                return gettext("You earned a new achievement")
+            case NotificationKind.review:
+                return gettext("%(name)s reviewed your code") % {"name": name}
+            case NotificationKind.review_request | NotificationKind.achievement:
+                return self.headline  # nobody in particular has caused it
 
 
 async def build_views(

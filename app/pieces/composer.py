@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -29,10 +30,8 @@ class PieceComposer:
 
     def __init__(self, pieces: Sequence[PagePiece], most_bytes: int) -> None:
         self.pieces = pieces
-        facts = [fact.label(f"fact_{number}") for number, fact in enumerate(_facts(pieces))]
-        self._facts = PreparedQuery(select(*facts))
-        self.principal_query = PrincipalQuery(_facts(pieces))
-        """Identifies a signed-in viewer, with the facts."""
+        self._facts, self.principal_query = _queries(tuple(fact for piece in pieces for fact in piece.facts))
+        """The facts alone, and the query that identifies a signed-in viewer, with the facts."""
         self._cache = PartCache[KeptPart](most_bytes)
         self.answers = PartCache[KeptAnswer](most_bytes)
         """Of ``PiecesGate``."""
@@ -89,8 +88,11 @@ class PieceComposer:
         return KeptPart("\n".join(placed).encode())
 
 
-def _facts(pieces: Sequence[PagePiece]) -> list[ScalarSelect[Any]]:
-    return [fact for piece in pieces for fact in piece.facts]
+@cache
+def _queries(facts: tuple[ScalarSelect[Any], ...]) -> tuple[PreparedQuery, PrincipalQuery]:
+    """The queries of all applications in this process whose pieces have the same facts."""
+    labeled = [fact.label(f"fact_{number}") for number, fact in enumerate(facts)]
+    return PreparedQuery(select(*labeled)), PrincipalQuery(facts)
 
 
 PIECE_COMPOSER = AppKey[PieceComposer]("piece_composer")

@@ -8,6 +8,7 @@ from app.feature import Feature
 from app.lessons.dependencies import CATALOG
 from app.notifications.models import NotificationKind
 from app.progress.achievement_catalog import ACHIEVEMENTS, AchievementCatalog
+from app.progress.api_routes import router as api_router
 from app.progress.notification_content import AchievementDescriber
 from app.progress.page_piece import progress_piece
 from app.progress.page_routes import router as page_router
@@ -26,7 +27,7 @@ def setup(app: FastAPI) -> None:
 
 FEATURE = Feature(
     name="progress",
-    routers=(localized_router, page_router, router),
+    routers=(localized_router, page_router, router, api_router),
     setup=setup,
     page_pieces=lambda app: (progress_piece(PROGRESS.get(app)),),
     exporters={"progress": export_progress},

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.progress.models import LedgerEntry
@@ -34,6 +34,15 @@ async def load_history(session: AsyncSession, learner_id: str | None, number: in
     found = await session.scalars(newest_first.offset((number - 1) * ENTRIES_PER_PAGE).limit(ENTRIES_PER_PAGE + 1))
     entries = found.all()
     return HistoryPage(entries[:ENTRIES_PER_PAGE], number, len(entries) > ENTRIES_PER_PAGE)
+
+
+async def load_entries_after(
+    session: AsyncSession, learner_id: str, kind: str, subject: str, most: int
+) -> Sequence[LedgerEntry]:
+    """At most this many awards that brought XP, in the order of the primary key, after the one with this key."""
+    mine = select(LedgerEntry).where(LedgerEntry.learner_id == learner_id, LedgerEntry.xp > 0)
+    later = mine.where(tuple_(LedgerEntry.kind, LedgerEntry.subject) > (kind, subject))
+    return (await session.scalars(later.order_by(LedgerEntry.kind, LedgerEntry.subject).limit(most))).all()
 
 
 async def load_active_days(session: AsyncSession, learner_id: str | None, since: date) -> set[date]:

@@ -6,7 +6,7 @@ not depend on the order of updates, on duplicates, or on how many browsers send 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -73,6 +73,14 @@ async def update_completions(
             facts.append(LearningEvent("revisit", lesson))
     await session.flush()
     return facts
+
+
+async def load_lessons_after(
+    session: AsyncSession, learner_id: str, lesson: str, most: int
+) -> Sequence[LessonProgress]:
+    """At most this many rows of a learner, in the order of the lessons' keys, after the one of this lesson."""
+    mine = select(LessonProgress).where(LessonProgress.learner_id == learner_id, LessonProgress.lesson > lesson)
+    return (await session.scalars(mine.order_by(LessonProgress.lesson).limit(most))).all()
 
 
 async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -33,6 +33,15 @@ async def load_drafts(session: AsyncSession, account: Account, lesson: str) -> S
     """The account's drafts of a lesson, with those of cells that were reset."""
     mine = select(CodeDraft).where(CodeDraft.account_id == account.id, CodeDraft.lesson == lesson)
     return (await session.scalars(mine.order_by(CodeDraft.cell))).all()
+
+
+async def load_drafts_after(
+    session: AsyncSession, account: Account, lesson: str, cell: str, most: int
+) -> Sequence[CodeDraft]:
+    """At most this many drafts, by lesson and cell, after that of this cell, without those of cells that were reset."""
+    mine = select(CodeDraft).where(CodeDraft.account_id == account.id, CodeDraft.code.is_not(None))
+    later = mine.where(tuple_(CodeDraft.lesson, CodeDraft.cell) > (lesson, cell))
+    return (await session.scalars(later.order_by(CodeDraft.lesson, CodeDraft.cell).limit(most))).all()
 
 
 async def save_draft(session: AsyncSession, account: Account, change: DraftChange) -> CodeDraft:

@@ -216,7 +216,7 @@ async def _visitor_address(address: ClientAddress, account: OptionalAccount) -> 
 async def _quota_owner(
     learner: LearnerId, account: OptionalAccount, address: Annotated[str | None, Depends(_visitor_address)]
 ) -> QuotaOwner:
-    return QuotaOwner(learner, account is not None, client_network(address))
+    return QuotaOwner(learner, account.role if account else None, client_network(address))
 
 
 DISPATCHER = AppKey[RunDispatcher]("dispatcher")

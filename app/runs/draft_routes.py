@@ -64,7 +64,7 @@ async def save_code_draft(
     if (cell := lesson.cell(asked.cell)) is None:
         raise CellNotFound(cell=asked.cell[:100])
     # As if it were a run: that bounds what a browser can make the database write within an hour.
-    dispatcher.quotas.admit(QuotaOwner(account.learner_id, has_account=True), asked.code or "")
+    dispatcher.quotas.admit(QuotaOwner(account.learner_id, account.role), asked.code or "")
     change = DraftChange(lesson.key, cell.name, asked.code, asked.original_digest, asked.seen_version)
     async with dispatcher.db.writing() as session:
         stored = _draft_out(await save_draft(session, account, change))

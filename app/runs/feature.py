@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from app.feature import Feature
 from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
+from app.runs.api_routes import router as api_router
 from app.runs.disabled_accounts import end_runs_of_disabled_accounts, end_sessions_of_disabled_accounts
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
 from app.runs.display_routes import router as display_router
@@ -92,6 +93,7 @@ FEATURE = Feature(
         hint_router,
         introspection_router,
         editor_text_router,
+        api_router,
     ),
     lifespan=lifespan,
     cleanup_tasks=lambda app: (OutputSweeper(QuotaLimits.of(SETTINGS.get(app))),),

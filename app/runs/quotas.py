@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import exists, select
+from sqlalchemy import select
 
-from app.accounts.models import Account
+from app.accounts.models import Account, Role
 from app.db import Database
 from app.errors import LockstepError
 from app.runs.errors import AddressQuotaReached, QuotaReached
@@ -37,6 +37,8 @@ class QuotaLimits:
     """Limits in bytes; ``keep`` is how long output is kept, None means forever."""
 
     account: int = _NO_LIMIT
+    staff: int = _NO_LIMIT
+    """An instructor or an admin."""
     visitor: int = _NO_LIMIT
     address: int = _NO_LIMIT
     visitors: int = _NO_LIMIT
@@ -47,19 +49,32 @@ class QuotaLimits:
     def of(cls, settings: Settings) -> QuotaLimits:
         return cls(
             account=settings.stored_mb_per_account * MiB or _NO_LIMIT,
+            staff=settings.stored_mb_per_staff * MiB or _NO_LIMIT,
             visitor=settings.stored_mb_per_visitor * MiB or _NO_LIMIT,
             address=settings.stored_mb_per_address * MiB or _NO_LIMIT,
             visitors=settings.stored_gb_of_visitors * 1024 * MiB or _NO_LIMIT,
             keep=timedelta(days=settings.output_retention_days) if settings.output_retention_days else None,
         )
 
+    def of_role(self, role: str | None) -> int:
+        """What is stored for a learner of this role; None for a visitor without an account."""
+        if role is None:
+            return self.visitor
+        return self.account if role == Role.learner else self.staff
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaOwner:
-    """The owner whose quotas a run counts toward. ``network`` is a visitor's network, if it is counted."""
+    """The owner whose quotas a run counts toward.
+
+    Attributes:
+        learner: the owner.
+        role: the account's, or None for a visitor without an account.
+        network: a visitor's network, if it is counted.
+    """
 
     learner: str
-    has_account: bool
+    role: str | None = None
     network: str | None = None
 
 
@@ -120,7 +135,7 @@ class Quotas:
             return full.limit
         level = self._level(next(self._quotas(owner)))
         if level.unseen + size >= _RECHECK_BYTES:
-            most = self._of(owner)
+            most = self.limits.of_role(owner.role)
             fits = await make_room(self._db, owner.learner, most, size) + size <= most
             level.unseen = 0.0 if fits else _RECHECK_BYTES
             if not (fits or few):
@@ -136,13 +151,10 @@ class Quotas:
 
     async def owner_of(self, run_id: str, network: str | None) -> QuotaOwner | None:
         """The current owner of a run."""
-        has_account = exists().where(Account.learner_id == Run.learner_id)
+        owners = select(Run.learner_id, Account.role).outerjoin(Account, Account.learner_id == Run.learner_id)
         async with self._db.session() as session:
-            row = (await session.execute(select(Run.learner_id, has_account).where(Run.id == run_id))).one_or_none()
+            row = (await session.execute(owners.where(Run.id == run_id))).one_or_none()
         return QuotaOwner(row[0], row[1], None if row[1] else network) if row is not None else None
-
-    def _of(self, owner: QuotaOwner) -> int:
-        return self.limits.account if owner.has_account else self.limits.visitor
 
     def _full(self, owner: QuotaOwner, size: int) -> _HourlyQuota | None:
         """The quota that ``size`` more bytes would exceed."""
@@ -150,7 +162,7 @@ class Quotas:
         return next(full, None)
 
     def _quotas(self, owner: QuotaOwner) -> Iterator[_HourlyQuota]:
-        yield _HourlyQuota(f"learner {owner.learner}", self._of(owner))
+        yield _HourlyQuota(f"learner {owner.learner}", self.limits.of_role(owner.role))
         if owner.network is not None:
             yield _HourlyQuota(f"address {owner.network}", self.limits.address, AddressQuotaReached)
 

@@ -147,6 +147,19 @@ async def latest_runs(session: AsyncSession, learner: str, lesson: str, *, judge
     return (await session.scalars(runs)).all()
 
 
+async def load_runs_before(session: AsyncSession, learner: str, lesson: str, run_id: str, most: int) -> Sequence[Run]:
+    """At most this many runs and judgements of a learner, the newest first, in one lesson or in all.
+
+    With ``run_id``, they are those before the run with this ID: IDs are ordered by time.
+    """
+    mine = select(Run).where(Run.learner_id == learner)
+    if lesson:
+        mine = mine.where(Run.lesson == lesson)
+    if run_id:
+        mine = mine.where(Run.id < run_id)
+    return (await session.scalars(mine.order_by(Run.id.desc()).limit(most))).all()
+
+
 async def has_run(session: AsyncSession, learner: str, lesson: str) -> bool:
     """Whether the learner has a run of the lesson that was started. Judgements do not count."""
     mine = (Run.learner_id == learner, Run.lesson == lesson, Run.started_at.is_not(None), Run.judgement.is_(False))

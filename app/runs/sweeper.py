@@ -78,10 +78,11 @@ class OutputSweeper:
         size = func.sum(Run.stored_bytes).label("size")
         sizes = select(Run.learner_id, size).where(Run.learner_id > self._behind).group_by(Run.learner_id)
         some = sizes.order_by(Run.learner_id).limit(_LEARNER_BATCH_SIZE).subquery().c
-        has_account = some.learner_id.in_(select(Account.learner_id))
-        rows = (await session.execute(select(some.learner_id, some.size, has_account).order_by(some.learner_id))).all()
-        quota = {True: self._limits.account, False: self._limits.visitor}
-        self._over.extend(learner for learner, size, known in rows if size > quota[bool(known)])
+        owners = select(some.learner_id, some.size, Account.role).outerjoin(
+            Account, Account.learner_id == some.learner_id
+        )
+        rows = (await session.execute(owners.order_by(some.learner_id))).all()
+        self._over.extend(learner for learner, size, role in rows if size > self._limits.of_role(role))
         self._looks += 1
         if len(rows) == _LEARNER_BATCH_SIZE:
             self._behind = rows[-1][0]
@@ -90,8 +91,8 @@ class OutputSweeper:
             self._rounds += 1
 
     async def _quota_of(self, session: AsyncSession, learner: str) -> int:
-        known = await session.scalar(select(Account.id).where(Account.learner_id == learner))
-        return self._limits.visitor if known is None else self._limits.account
+        role = await session.scalar(select(Account.role).where(Account.learner_id == learner))
+        return self._limits.of_role(role)
 
     async def _prune_visitors(self, session: AsyncSession) -> bool:
         await lock_pruning(session)

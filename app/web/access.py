@@ -15,6 +15,8 @@ class Access(StrEnum):
     """The same for everyone."""
     learner = "learner"
     """Shows or changes only what belongs to the learner, with or without an account; everything else is not found."""
+    token = "token"  # noqa: S105 - a kind of access
+    """For programs with an API token of an account: shows only what belongs to it, or what its pages of groups show."""
     account = "account"
     """Like ``learner``, but only for accounts that are signed in."""
     instructor = "instructor"

@@ -35,7 +35,8 @@ mimetypes.add_type("font/woff2", ".woff2")
 class _File:
     stamp: tuple[int, int]
     body: bytes
-    zipped: bytes | None
+    compressed: tuple[tuple[str, bytes], ...]
+    """By content coding, the smallest first."""
     version: str
     media_type: str
 
@@ -113,8 +114,12 @@ def with_charset(media_type: str) -> str:
 def _read_file(path: Path, stamp: tuple[int, int]) -> _File:
     body = path.read_bytes()
     media_type = with_charset(mimetypes.guess_type(path.name)[0] or "application/octet-stream")
-    zipped = gzip.compress(body, 9, mtime=0) if media_type.startswith(_COMPRESSIBLE) and len(body) > 500 else None
-    return _File(stamp, body, zipped, hashlib.sha256(body).hexdigest()[:12], media_type)
+    compressed = []
+    if media_type.startswith(_COMPRESSIBLE) and len(body) > 500:
+        if (brotli := path.with_name(f"{path.name}.br")).is_file() and brotli.stat().st_mtime_ns >= stamp[0]:
+            compressed.append(("br", brotli.read_bytes()))  # the build has made it
+        compressed.append(("gzip", gzip.compress(body, 9, mtime=0)))
+    return _File(stamp, body, tuple(compressed), hashlib.sha256(body).hexdigest()[:12], media_type)
 
 
 def _file_response(file: _File, path: str, scope: Scope) -> Response:
@@ -129,6 +134,7 @@ def _file_response(file: _File, path: str, scope: Scope) -> Response:
     given = Headers(scope=scope)
     if file.version in given.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    if file.zipped is not None and "gzip" in given.get("accept-encoding", ""):
-        return Response(file.zipped, headers=headers | {"content-encoding": "gzip"}, media_type=file.media_type)
+    for coding, body in file.compressed:
+        if coding in given.get("accept-encoding", ""):
+            return Response(body, headers=headers | {"content-encoding": coding}, media_type=file.media_type)
     return Response(file.body, headers=headers, media_type=file.media_type)

@@ -1,4 +1,4 @@
-"""Turns every error into a response: a page for people, JSON for programs, with the same message.
+"""Turns every error into a response: a page for people, JSON for programs, with the same message. The API has its own.
 
 Wraps the whole application, so that no other module needs to know how errors are shown.
 """
@@ -27,6 +27,7 @@ from app.errors import (
 )
 from app.observability import redact_path, request_id
 from app.security_log import SecurityEvent, record
+from app.web.api import is_api_path, problem_response
 from app.web.rendering import PAGE_SHELL, render_page
 from app.web.security_headers import NO_STORE
 
@@ -81,6 +82,8 @@ def error_response(request: Request, error: Exception) -> Response:
     if problem.status == 405:
         headers["allow"] = ", ".join(sorted(_allowed_methods(request)))
     message = problem.localized_message().encode(errors="replace").decode()  # it may quote half a surrogate pair
+    if is_api_path(request.url.path):
+        return problem_response(problem, message, request_id(), headers)
     if _wants_json(request):
         body = {"code": problem.code, "message": message, "request_id": request_id()}
         return JSONResponse({"error": body}, problem.status, headers)

@@ -2,7 +2,7 @@
 
 * HEAD is answered like GET, without the body. Routes, caches and redirects only know GET.
 * A request names exactly one host. Otherwise a proxy and this server could take it for requests to different sites.
-* ``gzip;q=0`` in Accept-Encoding refuses gzip. Everything behind this only looks for the word.
+* ``gzip;q=0`` in Accept-Encoding refuses gzip. Everything behind this only looks for ``gzip`` or ``br``.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class HttpSemantics:
         if len(hosts) > 1 or (not hosts and scope["http_version"] != "1.0"):
             await error_response(Request(scope), HttpStatusError(400))(scope, receive, send)
             return
-        if "accept-encoding" in headers and not accepts_gzip(headers):
-            headers["accept-encoding"] = "identity"
+        if "accept-encoding" in headers:
+            headers["accept-encoding"] = ", ".join(accepted_codings(headers)) or "identity"
         await self._app(scope, receive, send)
 
 
-def accepts_gzip(headers: Headers) -> bool:
-    """Whether a response may be compressed. Pure."""
+def accepted_codings(headers: Headers) -> list[str]:
+    """Which of the content codings that are used here the browser accepts. Pure."""
     qualities = {
         coding.lower(): quality
         for value in headers.getlist("accept-encoding")
         for quality, coding in map(parse_quality, value[:400].split(","))
     }
-    return qualities.get("gzip", 0.0) > 0
+    return [coding for coding in ("br", "gzip") if qualities.get(coding, 0.0) > 0]
 
 
 def _without_body(send: Send) -> Send:

@@ -10,6 +10,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
+from app.web.api import is_api_path
 from app.web.cookies import browser_cookie_name, set_cookie_value
 from app.web.dependencies import SETTINGS
 
@@ -105,6 +106,10 @@ class LanguageMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if is_api_path(scope["path"]):
+            with i18n.use_language(i18n.DEFAULT_LANGUAGE):
+                await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         secure = self._secure or scope["scheme"] == "https"

@@ -26,6 +26,7 @@ from runners.devices.discovery import discover
 from runners.diagnostics.inspection import container_evidence, inspect_process
 from runners.sandbox import linux
 from runners.sandbox.cgroups import own_folders
+from runners.sandbox.machine_limits import available_resources
 from runners.sandbox.seccomp import compile_filters
 from runners.wire.protocol import Capability, HostSurvey
 
@@ -47,9 +48,9 @@ def survey() -> HostSurvey:
         _seccomp,
         _landlock,
         _cgroups,
-        _bubblewrap,
+        bubblewrap,
         _cpus,
-        _memory,
+        memory,
         _accelerators,
         python_packages,
     )
@@ -168,8 +169,11 @@ _NO_CGROUP = (
 )
 
 
-def _bubblewrap() -> Capability:
+def bubblewrap() -> Capability:
+    """The outer sandbox of a runner, unless a container is one."""
     path = shutil.which("bwrap")
+    if not path and os.geteuid() and container_evidence():
+        return Capability(name="bubblewrap", good=True, detail="not found; the container is the outer sandbox")
     if not path:
         means = "There is no outer sandbox unless the container is one. As root: apt-get install bubblewrap."
         return Capability(name="bubblewrap", good=False, detail="not found", means=means)
@@ -181,10 +185,14 @@ def _cpus() -> Capability:
     return Capability(name="CPUs", good=True, detail=f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} may be used")
 
 
-def _memory() -> Capability:
-    memory = psutil.virtual_memory()
+def memory() -> Capability:
+    """The memory of the machine, and what a cgroup allows of it."""
+    machine = psutil.virtual_memory()
     swap = psutil.swap_memory().total
-    detail = f"{memory.total // MiB:,} MiB, {memory.available // MiB:,} MiB free; {swap // MiB:,} MiB of swap"
+    detail = f"{machine.total // MiB:,} MiB, {machine.available // MiB:,} MiB free; {swap // MiB:,} MiB of swap"
+    room = available_resources()
+    if room.memory_is_limited:
+        detail = f"{room.memory_mb:,} MiB, the limit of a cgroup; the machine has {detail}"
     return Capability(name="memory", good=True, detail=detail)
 
 

@@ -240,8 +240,8 @@ def _landlock(sight: SandboxInspection) -> Safeguard:
 def _own_proc(sight: SandboxInspection) -> Safeguard:
     fresh = any(mount.point == "/proc" and mount.kind == "proc" for mount in sight.kernel.mounts)
     means = (
-        "Nothing leaks, but ps, psutil and /proc/self do not work in a session. In a container: security_opt "
-        "systempaths=unconfined (Compose 2.15 or later)."
+        "Nothing leaks, but ps and /proc/self do not work in a session, and in a container, one can take all inotify "
+        "instances. There: security_opt systempaths=unconfined (Compose 2.15 or later)."
     )
     detail = "a fresh one" if fresh else "an empty one: the machine's /proc is partly covered"
     return Safeguard(name="own /proc", in_force=fresh, detail=detail, means=means)

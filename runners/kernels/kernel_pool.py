@@ -322,6 +322,7 @@ class KernelPool:
         self.trouble: str | None = None
         self._failures = 0
         """The number of consecutive kernels that could not be created."""
+        self._last_error = ""
         at_once = len(os.sched_getaffinity(0)) + 1
         self._makers: defaultdict[KerasVersion, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
         self._ending: set[asyncio.Task[None]] = set()
@@ -425,11 +426,14 @@ class KernelPool:
         except IsolationIncomplete:  # not a failure of the machine, and reported where the isolation is checked
             raise
         except (ZygoteUnavailable, KernelNotReady, SandboxGone) as e:
-            log.warning("kernel cannot be made", topology=topology, error=str(e))
-            self._failures += 1
+            if not self._failures or str(e) != self._last_error:  # it is tried again every two seconds
+                log.warning("kernel cannot be made", topology=topology, error=str(e))
+            self._failures, self._last_error = self._failures + 1, str(e)
             self.trouble = str(e) if self._failures >= _MOST_FAILURES else None
             self._wanted.set()
             raise
+        if self._failures:
+            log.info("kernels can be made again", failures=self._failures)
         self._failures, self.trouble = 0, None
         return kernel
 

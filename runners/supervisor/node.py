@@ -16,7 +16,7 @@ import structlog
 
 from runners.config.settings import MiB, RunnerSettings, to_environment
 from runners.datasets.background_prepare import make_folder, prepare_in_background
-from runners.devices.allocation import DeviceAllocation
+from runners.devices.allocation import DeviceAllocation, UsableDevices
 from runners.devices.device_pool import DevicePool
 from runners.diagnostics.isolation_checks import UNSAFE_MESSAGE
 from runners.kernels.kernel_pool import KernelPool
@@ -24,8 +24,9 @@ from runners.kernels.kernel_provider import KernelProvider
 from runners.kernels.zygote_client import ZygoteClient
 from runners.sandbox import cgroups
 from runners.sandbox.handle import SandboxGone
+from runners.sandbox.machine_limits import available_resources
 from runners.sandbox.user_pool import UserPool, claim_users, session_users
-from runners.supervisor.capacity import available_resources, session_capacity
+from runners.supervisor.capacity import session_capacity
 from runners.supervisor.failure_injection import check_failure, check_result
 from runners.supervisor.judging import JudgementSession
 from runners.supervisor.leases import LeaseManager
@@ -124,6 +125,9 @@ class Node:
         self._devices = DevicePool.of_this_machine(settings.devices, settings.sessions_per_gpu)
         self._pool = KernelPool(settings.warm_kernels, self._zygote, (settings.warm_topology, settings.warm_keras[0]))
         self._kernel_provider = KernelProvider(self._pool, self._devices, self._zygote, settings.warm_keras)
+        no_devices = DevicePool("simulate", 1, UsableDevices())
+        self._kernels_for_judging = KernelProvider(self._pool, no_devices, self._zygote, settings.warm_keras)
+        """Judgements simulate their devices: checks compare exact values, and the learner may hold the only GPU."""
         self.leases = LeaseManager(self._zygote, self._has_room, self._admit, settings, self._devices)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -336,7 +340,7 @@ class Node:
         if len(theirs) >= _MOST_JUDGEMENTS:
             message = f"{len(theirs)} of your submissions are already waiting to be judged"
             raise RequestDeclined(429, "too-many-runs", message, _count("runs_per_session", _MOST_JUDGEMENTS))
-        session = JudgementSession(name, spec, self._settings.limits, self._settings.idle_s, self._kernel_provider)
+        session = JudgementSession(name, spec, self._settings.limits, self._settings.idle_s, self._kernels_for_judging)
         self._enqueue(session)
         return session
 

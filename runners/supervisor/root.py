@@ -21,9 +21,10 @@ from runners.config.settings import RunnerSettings
 from runners.datasets.background_prepare import make_folder
 from runners.sandbox import cgroups, linux
 from runners.sandbox.closed_folders import cover_closed_folders
+from runners.sandbox.machine_limits import available_resources
 from runners.sandbox.policy import python_folders
 from runners.sandbox.user_pool import claim_users, service_users
-from runners.supervisor.capacity import available_resources, session_capacity
+from runners.supervisor.capacity import session_capacity
 
 log = structlog.get_logger()
 

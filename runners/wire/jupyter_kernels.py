@@ -36,7 +36,18 @@ class JupyterKernel:
 DEFAULT_KERNELS = (
     *(
         JupyterKernel(Topology.parse(text))
-        for text in ("gpu:4", "gpu:2", "gpu:8", "cpu", "tpu:8", "workers:2", "ps:2+1")
+        for text in (
+            "gpu:4",
+            "gpu:2",
+            "gpu:8",
+            "cpu",
+            "tpu:8",
+            "workers:2",
+            "workers:3",
+            "workers:2xgpu:2",
+            "ps:2+1",
+            "ps:2+2",
+        )
     ),
     JupyterKernel(Topology("gpu", 4), 2),
 )

@@ -45,6 +45,10 @@ NOTICES: dict[str, str] = {
         "NCCL needs real GPUs. Instead, each simulated GPU adds up all the gradients itself. The sums "
         "are the same, only computed another way."
     ),
+    "nccl-logical": (
+        "NCCL cannot reduce between logical GPUs of one real GPU. Instead, each of them adds up all the "
+        "gradients itself. The sums are the same, only computed another way."
+    ),
     "nccl-ring": (
         "NCCL needs real GPUs. Instead, the simulated GPUs pass their gradients around a ring. The "
         "sums are the same, only computed another way."

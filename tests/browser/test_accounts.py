@@ -215,7 +215,7 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> N
     visitor.tolerated.append("status of 404")
     page = await visitor.page()
     outside = ("sign-in", "sign-up", "password-reset", "email-link/nothing")
-    inside = ("settings", "settings/security", "settings/data")
+    inside = ("settings", "settings/security", "settings/data", "settings/tokens")
     for name in outside:
         await page.goto(visitor.site.url(f"/en/{name}"))
         await assert_accessible_everywhere(page, name)
@@ -232,3 +232,22 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> N
         await page.goto(visitor.site.url(f"/en/{name}"))
         await assert_accessible_everywhere(page, name)
     await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in inside])
+
+
+async def test_a_token_is_created_with_the_keyboard_and_shown_where_it_can_be_read(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site))
+    await page.goto(visitor.site.url("/en/settings/tokens"))
+
+    await page.locator("#field-name").fill("Backup of my progress")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Space")
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+
+    await expect(page.locator("#token")).to_have_value(re.compile(r"^lockstep_[\w-]{43}$"))
+    await assert_accessible_everywhere(page, "a new token")
+    await page.locator("a.button.primary").click()
+    await expect(page.locator(".sign-ins li")).to_contain_text("Backup of my progress")
+    await assert_accessible_everywhere(page, "a list of tokens")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -9,12 +10,17 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
+from app.accounts.models import Role
+from app.db import Database, now
+from app.groups.models import Group, GroupMember
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
+from tests.browser.signed_in_visitors import admit_signed_in
 from tests.browser.site import Site
 from tests.factories.exercises import write_exercise_lesson
+from tests.factories.long_cases import long_only
 
 LESSON = "/en/courses/course/one"
 RIGHT = "def mean(values):\n    return sum(values) / len(values)\n\n\nprint(mean(DATA))"
@@ -27,7 +33,8 @@ def site(site: Site, network: Loopback, tmp_path_factory: pytest.TempPathFactory
     """Another site on the same runner. Its one lesson has an exercise, predictions and a quiz."""
     root = tmp_path_factory.mktemp("lessons")
     lesson = write_exercise_lesson(root) / "lesson.md"
-    lesson.write_text(lesson.read_text().replace(":seconds: 20", ":seconds: 300"))  # for checks that tests stop
+    options = ":seconds: 300\n:review: manual"  # for checks that tests stop; only learners in a group are reviewed
+    lesson.write_text(lesson.read_text().replace(":seconds: 20", options))
     with Site(network=network, runner=site, lessons_dir=str(root)) as own:
         yield own
 
@@ -102,6 +109,61 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
     await exercise.panel.get_by_role("button", name="Not passed").click()
     await exercise.panel.get_by_role("button", name="Put this code into the cell").click()
     assert await exercise.code() == WRONG
+
+
+async def test_an_instructor_reviews_what_has_passed_line_by_line_with_the_keyboard_alone(hall: VisitorFactory) -> None:
+    ada, learner = await admit_signed_in(hall, "Ada Byron")
+    grace, instructor = await admit_signed_in(hall, "Grace Hopper", Role.instructor)
+    group = secrets.token_hex(16)
+    db = Database(ada.site.database)
+    async with db.writing() as session:
+        session.add(Group(id=group, name="Autumn", course="course", time_zone="UTC", created_at=now()))
+        await session.flush()
+        for account, role in ((learner, "learner"), (instructor, "instructor")):
+            row = {"group_id": group, "account_id": account.id, "role": role, "joined_at": now()}
+            session.add(GroupMember(**row, accepts_reminders=False, note=""))
+    await db.close()
+    page, desk = await ada.open(LESSON), await grace.page()
+    exercise = Exercise(page)
+    await expect(exercise.panel).to_contain_text("Your instructors review this exercise.")
+    await exercise.write(RIGHT)
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await exercise.judged("2 of 2 checks passed")
+    await expect(exercise.panel).not_to_contain_text("You have passed this exercise.")
+    await exercise.panel.get_by_role("button", name="Ask for a review").click()
+    await expect(exercise.panel.get_by_role("status")).to_contain_text("Your code is waiting for a review.")
+    await expect(exercise.panel.locator(".review-place")).to_be_focused()
+    await assert_accessible_everywhere(page, "an exercise that waits for a review")
+
+    await desk.goto(grace.site.url(f"/en/groups/{group}/reviews"))
+    await assert_accessible_everywhere(desk, "the queue of reviews")
+    await desk.get_by_role("link", name="Your turn").click()
+    await desk.get_by_role("radio", name="Line 1", exact=True).focus()
+    await desk.keyboard.press("ArrowDown")
+    await expect(desk.get_by_role("radio", name="Line 2", exact=True)).to_be_checked()
+    await desk.get_by_label("Comment on the chosen line").focus()
+    await desk.keyboard.type("What about an *empty* list?")
+    await desk.keyboard.press("Tab")
+    await desk.keyboard.press("Enter")
+    await expect(desk.get_by_role("article", name="Comment on line 2")).to_contain_text("What about an empty list?")
+    await assert_accessible_everywhere(desk, "a review")
+    await desk.get_by_label("Remark on the whole").fill("Nearly there.")
+    await desk.get_by_label("Comment on the chosen line").fill("Spare me.")
+    await desk.get_by_role("radio", name="Line 1", exact=True).press("Space")
+    await desk.keyboard.press("Enter")
+    spare = desk.get_by_role("article", name="Comment on line 1")
+    await expect(spare).to_contain_text("Spare me.")
+    await spare.get_by_role("button", name="Remove").press("Enter")
+    await expect(spare).to_have_count(0)
+    await expect(desk.get_by_label("Remark on the whole")).to_have_value("Nearly there.")
+    await desk.get_by_role("button", name="Request changes").click()
+    await expect(desk.get_by_text("The learner was asked for changes.")).to_be_visible()
+
+    await page.reload()
+    await expect(exercise.panel).to_contain_text("Grace Hopper asks for changes.")
+    await exercise.panel.get_by_role("button", name="Show the comments").click()
+    await expect(exercise.panel.get_by_role("article", name="Comment on line 2")).to_contain_text("an empty list?")
+    await assert_accessible_everywhere(page, "an exercise with comments on its code")
 
 
 async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_result(hall: VisitorFactory) -> None:
@@ -353,7 +415,8 @@ async def test_a_whole_exercise_fits_a_phone_in_another_language(
 
 async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    await assert_accessible_everywhere(page, "exercises untouched")
+    for name in long_only("exercises untouched"):  # what was failed below has all of it, and more
+        await assert_accessible_everywhere(page, name)
     exercise = Exercise(page)
     await exercise.write(WRONG)
     await exercise.panel.get_by_role("button", name="Check").click()
@@ -377,7 +440,7 @@ async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) ->
     await exercise.judged("2 of 2 checks passed")
     await exercise.panel.get_by_role("button", name="Show the solution").click()
     await expect(exercise.panel.locator(".solution")).to_be_visible()
-    await assert_accessible_everywhere(page, "exercises passed")
+    await assert_accessible_everywhere(page, "an exercise passed", "#exercise-mean")
 
 
 async def test_results_are_announced_as_they_come_and_then_the_verdict(hall: VisitorFactory) -> None:

@@ -38,14 +38,14 @@ async def closing(hall: VisitorFactory) -> AsyncIterator[None]:
     assert [text for visitor in hall.visitors for text in visitor.unexpected()] == []
 
 
-@pytest.fixture
-def lesson(tmp_path: Path) -> Path:
-    file = write_course(tmp_path / "lessons") / LESSON / "lesson.md"
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = write_course(tmp_path_factory.mktemp("course") / "lessons") / LESSON / "lesson.md"
     file.write_text(file.read_text() + f"\n{LONG}\n\n```{{code-cell}} python\n:name: last\n\nprint(1)\n```\n")
     return file
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def written_site(network: Loopback, site: Site, lesson: Path) -> Iterator[Site]:
     """A site with a lesson that the test can change."""
     with Site(network=network, runner=site, lessons_dir=str(lesson.parents[2])) as own:

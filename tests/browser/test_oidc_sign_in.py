@@ -12,6 +12,7 @@ from tests.browser.accessibility import assert_accessible_everywhere, assert_fit
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
+from tests.factories.course import write_course
 from tests.factories.oidc_issuer import Issuer
 
 
@@ -24,9 +25,12 @@ async def issuer(network: Loopback) -> AsyncIterator[Issuer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def campus(issuer: Issuer, network: Loopback, site: Site) -> AsyncIterator[Site]:
+async def campus(
+    issuer: Issuer, network: Loopback, site: Site, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Site]:
     """A site where accounts of the issuer can sign in. ``site`` makes sure that the front end is built."""
     settings = {f"oidc__campus__{name}": value for name, value in issuer.settings(label="Example University").items()}
+    settings["lessons_dir"] = str(write_course(tmp_path_factory.mktemp("lessons")))  # the real course takes seconds
     with Site(network=network, runner=False, public_url="http://localhost:{port}", **settings) as campus:
         yield campus
 

@@ -5,22 +5,30 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, Request, Response, Route, expect
+from playwright.async_api import Browser, Page, Request, Response, Route, expect
 
 from tests.browser.accessibility import (
+    PHONE,
     assert_accessible,
     assert_accessible_everywhere,
+    assert_fits,
     assert_fits_phones_in,
     assert_readable_in_both_themes,
 )
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.loopback import Loopback
+from tests.browser.site import Site
+from tests.factories.lesson_source import write_lesson, write_toml
+from tests.factories.shipped_lessons import LESSONS as SHIPPED
 
 COURSE = "/en/courses/distributed-tensorflow"
 LESSON = f"{COURSE}/distribution-strategies"
 MISSING = f"{COURSE}/no-such-lesson"
+LESSONS = sorted(file.parent.name for file in (SHIPPED / "distributed-tensorflow").glob("*/lesson.md"))
 PAGES = {"home": "/en/", "course": COURSE, "lesson": LESSON, "missing": MISSING}
 MOST_BYTES = 150_000
 NOT_FOUND = "status of 404"
@@ -82,13 +90,26 @@ async def test_a_published_lesson_says_nothing_of_its_state(hall: VisitorFactory
     await expect(page.locator(".meta")).not_to_contain_text("published")
 
 
-async def test_the_first_load_of_a_lesson_is_light(hall: VisitorFactory) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("slug", LESSONS)
+async def test_axe_finds_nothing_in_any_lesson_and_it_fits_a_phone(hall: VisitorFactory, slug: str) -> None:
+    page = await (await hall.admit()).open(f"{COURSE}/{slug}")
+
+    await assert_accessible(page, slug)
+    await page.set_viewport_size(PHONE)
+    await assert_fits(page, f"{slug} on a phone")
+
+
+async def test_the_first_load_of_the_largest_lesson_is_light(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
-    page = await visitor.page()
+    start = await visitor.open("/en/")
+    text = "async path => (await fetch(path)).text()"
+    sizes = {slug: len(gzip.compress((await start.evaluate(text, f"{COURSE}/{slug}")).encode())) for slug in LESSONS}
+    page = await (await hall.admit()).page()
     responses: list[Response] = []
     page.on("response", lambda response: responses.append(response))
 
-    await page.goto(visitor.site.url(LESSON))
+    await page.goto(visitor.site.url(f"{COURSE}/{max(sizes, key=lambda slug: sizes[slug])}"))
     await expect(page.locator("#progress-header-button")).to_be_visible()
     await page.evaluate("document.fonts.ready")
     await page.wait_for_load_state("networkidle")  # alone, it comes too early where the scripts take long to begin
@@ -128,9 +149,9 @@ async def test_the_first_fonts_are_asked_for_before_the_style_sheet_has_come_and
 
 
 async def _weight(response: Response) -> int:
-    """Bytes of the body as they came over the wire, or as gzip would send them."""
+    """Bytes of the body as they came over the wire."""
     body = await response.body() if response.ok and response.status != 204 else b""
-    if "gzip" in response.headers.get("content-encoding", ""):
+    if response.headers.get("content-encoding"):
         return (await response.request.sizes())["responseBodySize"] or len(gzip.compress(body))
     return len(body)
 
@@ -197,17 +218,21 @@ async def test_the_language_switch_keeps_the_place(hall: VisitorFactory) -> None
     await expect(page.locator("html")).to_have_attribute("lang", "ko")
 
 
-async def test_the_map_says_which_lessons_are_not_translated(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(COURSE.replace("/en", "/ko"))
+async def test_the_map_says_which_lessons_are_not_translated(
+    chromium: Browser, network: Loopback, tmp_path: Path
+) -> None:
+    folder = write_toml(tmp_path, "one", "two")
+    for slug in ("one", "two"):
+        write_lesson(folder / slug, "Words.\n")
+    write_lesson(folder / "two", "글.\n", name="lesson.ko.md", header="title: 둘째 레슨\nsummary: 요약\n")
+    with Site(network=network, runner=False, lessons_dir=str(tmp_path)) as site:
+        page = await (visitor := await VisitorFactory(chromium, site).admit()).open("/ko/courses/course")
 
-    stop = page.locator(".lane-stop")
-    await expect(stop.filter(has=page.locator("a[href$='/cifar-10-practice']")).locator(".lane-language")).to_have_text(
-        "English"
-    )
-    await expect(
-        stop.filter(has=page.locator("a[href$='/distribution-strategies']")).locator(".lane-language")
-    ).to_have_count(0)
-    await assert_accessible(page, "a course in Korean")
+        stop = page.locator(".lane-stop")
+        await expect(stop.filter(has=page.locator("a[href$='/one']")).locator(".lane-language")).to_have_text("English")
+        await expect(stop.filter(has=page.locator("a[href$='/two']")).locator(".lane-language")).to_have_count(0)
+        await assert_accessible(page, "a course in Korean")
+        await visitor.context.close()
 
 
 async def test_a_chosen_theme_is_there_before_the_first_paint(hall: VisitorFactory) -> None:

@@ -218,6 +218,7 @@ async def _until_kept(page: Page, name: str, *, there: bool) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.long
 async def test_what_two_devices_did_without_an_account_is_one_learners_and_counts_once(hall: VisitorFactory) -> None:
     laptop, phone = await hall.admit(), await hall.admit(width=360, height=800)
     first = await laptop.open(LESSON)

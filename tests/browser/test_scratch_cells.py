@@ -54,7 +54,7 @@ async def test_a_cell_of_ones_own_sees_the_variables_of_the_lesson_and_stays(hal
     async with answered(page, "PUT"):
         await own.root.locator(".scratch-title").fill("What was set")
         await page.keyboard.press("Tab")
-    await assert_accessible_everywhere(page, "a scratch cell", "main")
+    await assert_accessible_everywhere(page, "a scratch cell", ".scratch")
 
     await page.reload()
 

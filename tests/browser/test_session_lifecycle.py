@@ -30,7 +30,7 @@ def narrow_site(network: Loopback) -> Iterator[Site]:
     with Site(
         network=network,
         max_sessions="1",
-        idle_s="15",
+        idle_s="40",
         warm_kernels="1",
         limits__run_s="4",
         limits__memory_mb="400",
@@ -92,7 +92,7 @@ async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory)
     await first.run()
     await first.finished()
 
-    await expect(page.locator("#session")).to_have_attribute("data-state", "gone", timeout=60_000)
+    await expect(page.locator("#session")).to_have_attribute("data-state", "gone", timeout=120_000)
     await expect(page.locator("#session-notice")).to_contain_text("first rerun the cells that you need")
     await expect(first.root.locator(".provenance")).to_contain_text("From an earlier session")
     await take_picture(page, "ended")
@@ -113,7 +113,12 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     second = await (await crowd.admit()).open(LESSON.format("en"))
     waiting = CellPageObject(second, "strategy")
     await skip_predictions(first)
-    for cell in ("strategy", "components"):  # one after the other, each almost as long as a run may take here
+    for cell in (
+        "strategy",
+        "components",
+        "assign",
+        "model",
+    ):  # one after the other, each almost as long as a run may take here
         busy = CellPageObject(first, cell)
         await busy.write("import time\nprint('going', flush=True)\ntime.sleep(3.5)")
         await busy.run()
@@ -148,7 +153,7 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     await waiting.write("print('my turn')")
     await waiting.run()
     await waiting.has_row("my turn")
-    await expect(notice).to_be_visible(timeout=30_000)
+    await expect(notice).to_be_visible()
     await expect(notice).to_be_in_viewport()
     await take_picture(first, "evicted")
     await assert_readable_in_both_themes(first, "a session that gave way", "#session")

@@ -27,7 +27,7 @@ async def scroll_to(page: Page, share: float) -> None:
     await page.evaluate("share => scrollTo(0, share * document.documentElement.scrollHeight)", share)
 
 
-@pytest.mark.parametrize("width", NARROW)
+@pytest.mark.parametrize("width", [360, pytest.param(800, marks=pytest.mark.long), 1100])
 async def test_the_session_is_one_press_away_wherever_one_reads(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width, height=740)).open(LESSON)
     bar, title = page.locator("#session-bar"), page.locator("#session-title")

@@ -1,4 +1,4 @@
-"""Visualizations of training for eyes, ears and keyboards: charts, progress bars, pictures, each with its numbers."""
+"""What is drawn, for eyes, ears and keyboards: charts, progress bars, pictures, and drawings of lessons with steps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+MOVING = "/en/courses/distributed-tensorflow/parameter-servers"
+"""It has a drawing with six steps."""
 FRONT_PAGE = "/en/"
 """It has the same cell, and a browser draws it faster than a lesson: for what does not depend on the layout."""
 REPORT = """import math, time
@@ -269,3 +271,34 @@ picture("unfit, in words", picture="shards", replicas="<img src=x onerror=alert(
     await expect(cell.root.locator(".placement tbody .copy")).to_have_count(2)
     await expect(cell.root.get_by_text("unfit, in words", exact=True)).to_be_visible()
     await assert_accessible(cell.page, "shards and placement", "#cell-strategy .output")
+
+
+async def test_a_lessons_drawing_is_stepped_through_by_keyboard_and_axe_finds_nothing(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(MOVING)
+    drawing = page.locator("figure:has(> [data-step-count])")
+    on, slider = drawing.get_by_role("button", name="Next step"), drawing.get_by_role("slider")
+    texts, age = drawing.get_by_role("listitem"), drawing.get_by_text("age 5", exact=True)
+    await expect(texts).to_have_text(["All three workers have read version 0, and compute."])
+    await expect(age).to_be_hidden()
+
+    await on.focus()
+    await page.keyboard.press("Enter")
+    await expect(slider).to_have_value("2")
+    await expect(texts).to_contain_text(["Worker 0 is done."])
+    await assert_accessible_everywhere(page, "a drawing with steps", "figure:has(> [data-step-count])")
+
+    await slider.press("End")
+    await expect(texts).to_contain_text(["Worker 2 is done."])
+    await expect(age).to_be_visible()
+    await expect(on).to_be_disabled()
+    await slider.press("Home")
+    await expect(age).to_be_hidden()
+
+
+async def test_without_a_script_a_drawing_shows_its_last_step_and_all_texts(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(script=False)).open(MOVING)
+    drawing = page.locator("figure:has(> [data-step-count])")
+
+    await expect(drawing.get_by_role("listitem")).to_have_count(6)
+    await expect(drawing.get_by_text("age 5", exact=True)).to_be_visible()
+    await expect(drawing.get_by_role("slider")).to_have_count(0)

@@ -10,10 +10,13 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from sqlalchemy import URL, make_url, text
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlalchemy.dialects.sqlite.aiosqlite import SQLiteDialect_aiosqlite
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from app.db import Database
 from app.tables import TABLES
@@ -68,6 +71,25 @@ def postgresql_database(template: str | None = None) -> Iterator[str]:
         yield server_url().set(database=name).render_as_string(hide_password=False)
     finally:
         asyncio.run(ask_server(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+def share_compiled_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile each statement once per process, and not again for the engine of every test.
+
+    What SQLAlchemy compiles depends on the kind of dialect only, as long as all servers have the same version.
+    """
+    compiled: dict[Any, Any] = {}
+
+    def create(*arguments: Any, **options: Any) -> AsyncEngine:
+        engine = create_async_engine(*arguments, **options)
+        engine.sync_engine._compiled_cache = compiled
+        return engine
+
+    # Its keys, and those of what the mappers have compiled, contain the dialect.
+    for kind in (PGDialect_asyncpg, SQLiteDialect_aiosqlite):
+        monkeypatch.setattr(kind, "__hash__", lambda dialect: hash(type(dialect)))
+        monkeypatch.setattr(kind, "__eq__", lambda dialect, other: type(dialect) is type(other))
+    monkeypatch.setattr("app.db.create_async_engine", create)
 
 
 async def drop_tables(url: str) -> None:

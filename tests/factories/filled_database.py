@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import insert, select, text
 
 from app import migrate
-from app.accounts.models import Authenticator, RecoveryCode
+from app.accounts.models import ApiToken, Authenticator, RecoveryCode
 from app.admin.models import AuditEntry
 from app.comments.models import Comment
 from app.db import Database
-from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
+from app.exercises.models import PredictionAnswer, QuizAnswer, Review, ReviewComment, Submission
 from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember
 from app.playground.models import SharedPlayground
 from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
@@ -55,6 +55,11 @@ async def fill_every_table(db: Database) -> None:
                 {"id": "1", "created_at": TIME, "action": "role_changed", "operator": "root", "detail": DIFFICULT}
                 | {"actor_id": None, "account_id": ADA},
             ),
+            (
+                ApiToken,
+                {"token_hash": "a" * 64, "public_id": "p", "account_id": ADA, "name": DIFFICULT, "method": "passkey"}
+                | {"scopes": "progress:read", "created_at": TIME, "expires_at": TIME, "last_used_at": None},
+            ),
             (SiteSwitch, {"name": "drain", "since": TIME}),
             (RecoveryCode, {"code_hash": "h", "account_id": ADA}),
             (
@@ -87,6 +92,16 @@ async def fill_every_table(db: Database) -> None:
                 {"token_hash": "t" * 64, "group_id": "9" * 32, "created_at": TIME, "expires_at": TIME},
             ),
             (GroupDeadline, {"group_id": "9" * 32, "lesson": "c/l", "exercise": "", "due_at": TIME}),
+            (
+                Review,
+                {"id": "r1", "account_id": ADA, "group_id": "9" * 32, "lesson": "c/l", "exercise": "x", "run_id": run}
+                | {"code": DIFFICULT, "output": "", "results": "[]", "state": "accepted", "requested_at": TIME}
+                | {"reviewer_id": None, "decided_at": TIME, "remark": DIFFICULT},
+            ),
+            (
+                ReviewComment,
+                {"id": "c1", "review_id": "r1", "author_id": ADA, "line": 1, "source": DIFFICULT, "created_at": TIME},
+            ),
             (Submission, {"run_id": run, "idempotency_key": "k", "results": DIFFICULT, "lesson_digest": "d"}),
             (
                 QuizAnswer,

@@ -18,12 +18,17 @@ _PORTS = range(20_000, 32_000)
 """Below those that Linux gives to whoever asks for any: no connection takes one of these, and no other listener."""
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A free port for a process that needs a fixed one."""
+    """A free port for a process that needs a fixed one; another each time, because it may be taken only later."""
     while True:
         port = random.SystemRandom().choice(_PORTS)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 class HttpServer(uvicorn.Server):

@@ -51,14 +51,15 @@ PREDICTION = Prediction(
 )
 
 
-def with_exercise(lesson: Lesson, copies: int = 1) -> Lesson:
+def with_exercise(lesson: Lesson, copies: int = 1, *, reviewed: bool = False) -> Lesson:
     """The lesson with a prediction for its cell ``hello``, an exercise ``double``, and a quiz.
 
     ``hello`` also runs on two GPUs. Copies of the three are called ``double-2``, ``double-3``, …
     """
     words = KOREAN if lesson.language == "ko" else {}
     hello, *others = lesson.cells
-    made = replace(hello, name="double", title="Double it", exercise=replace(EXERCISE, translations=words))
+    exercise = replace(EXERCISE, translations=words, is_reviewed=reviewed)
+    made = replace(hello, name="double", title="Double it", exercise=exercise)
     suffixes = ["", *(f"-{number}" for number in range(2, copies + 1))]
     exercises = [replace(made, name=f"double{suffix}") for suffix in suffixes]
     predictions = [replace(PREDICTION, name=f"how-many{suffix}") for suffix in suffixes]
@@ -71,14 +72,17 @@ def with_exercise(lesson: Lesson, copies: int = 1) -> Lesson:
     )
 
 
-def add_exercise(app: FastAPI, copies: int = 1) -> None:
+def add_exercise(app: FastAPI, copies: int = 1, *, reviewed: bool = False) -> None:
     """Put them into the only lesson of the small course whenever it is read."""
     catalog = CATALOG.get(app)
 
     def add() -> None:
         for view in (catalog, catalog.with_drafts):
             lessons = {
-                key: {language: with_exercise(lesson, copies) for language, lesson in by_language.items()}
+                key: {
+                    language: with_exercise(lesson, copies, reviewed=reviewed)
+                    for language, lesson in by_language.items()
+                }
                 for key, by_language in view.snapshot.lessons.items()
             }
             view.snapshot = replace(view.snapshot, lessons=lessons, digest=f"{view.snapshot.digest} with an exercise")

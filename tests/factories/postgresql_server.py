@@ -57,12 +57,14 @@ class PostgresqlServer:
         self._processes()[0].suspend()  # first, so that no process is added
         processes = self._processes()
         for process in processes[1:]:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
         try:
             yield
         finally:
             for process in reversed(processes):
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def _processes(self) -> list[psutil.Process]:
         """The first one and those that it has started; none if it is not running."""

@@ -38,6 +38,7 @@ from runners.wire.protocol import (
     SessionSpec,
     submission_verdict,
 )
+from tests.factories.process_tree import children, command_line, name
 
 SECRET = "do-not-tell-8d1f0c"
 """Lies in the environment of every supervisor of the tests; no session may see it."""
@@ -194,7 +195,7 @@ class RealSupervisor:
     def processes(self) -> list[str]:
         """Its zygotes and all processes in its sessions, as ``number name`` (except zombies, which hold nothing)."""
         found = []
-        own = set() if os.geteuid() == 0 else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
+        own = set() if os.geteuid() == 0 else {p.pid for p in children(self.pid, all_below=True)}
         for process in psutil.process_iter(["uids", "status", "name"]):
             ours = process.info["uids"] and process.info["uids"].real in self.uids[1:]
             if own:  # a user who also runs other things; what ends here is the zygote's child until it is gone
@@ -206,15 +207,14 @@ class RealSupervisor:
     def zygotes(self) -> list[psutil.Process]:
         """The processes from which it starts sessions."""
         found: list[psutil.Process] = []
-        for child in psutil.Process(self.pid).children():
-            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended has no command line any more
-                inside = child.children() if child.name() == "bwrap" else [child]
-                found += [p for p in inside if "runners.zygote.fork_server" in p.cmdline() and p.name() != "bwrap"]
+        for child in children(self.pid):
+            inside = children(child) if name(child) == "bwrap" else [child]
+            found += [p for p in inside if "runners.zygote.fork_server" in command_line(p) and name(p) != "bwrap"]
         return found
 
     def outer_sandboxes(self) -> list[psutil.Process]:
         """The bubblewrap processes around its zygotes."""
-        return [p for p in psutil.Process(self.pid).children() if p.name() == "bwrap"]
+        return [p for p in children(self.pid) if name(p) == "bwrap"]
 
     def cgroups(self) -> list[Path]:
         """Its own cgroup for each controller; those of its sessions are below it."""

@@ -112,13 +112,17 @@ def wait_for_cleanup(node: RealSupervisor, first_looks: BaselineSnapshots, sessi
     """Wait until everything that ended is gone; fails with a list of the rest otherwise."""
     deadline = time.monotonic() + _CLEANUP_TIMEOUT_S
     while True:
-        now = take_snapshot(node, sessions)
-        key = node.pid, sessions, now.warm_kernels
-        first = first_looks.setdefault(key, now) if _is_idle(now) else None
-        left = now.left_behind(first) if first else ["it is not at rest"]
-        if first and not left:
-            first_looks[key] = first.least(now)
-            return now
+        now, first, left = None, None, ["it is not at rest"]
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):  # it ended meanwhile
+            now = take_snapshot(node, sessions)
+        if now and _is_idle(now):
+            key = node.pid, sessions, now.warm_kernels
+            first = first_looks.setdefault(key, now)
+            left = now.left_behind(first)
+            if not left:
+                first_looks[key] = first.least(now)
+                return now
+        assert node.alive, node.log.read_text()[-3000:]
         assert time.monotonic() < deadline, f"{left}\n{now}\n{node.processes()}\n{node.log.read_text()[-3000:]}"
         time.sleep(0.05)
 

@@ -133,7 +133,7 @@ class ScriptedSupervisor:
         """End every open stream in the middle."""
         self._cut.set()
         self._cut = asyncio.Event()
-        for run in self.runs.values():
+        for run in list(self.runs.values()):  # another may be submitted meanwhile
             async with run.news:
                 run.news.notify_all()
         async with self._sessions_changed:

@@ -22,6 +22,7 @@ from runners.wire.client import RunnerClient, RunnerError
 from runners.wire.protocol import Health
 from tests.factories.cli_process import LOCKSTEP
 from tests.factories.course import write_course
+from tests.factories.process_tree import children, command_line, name
 from tests.factories.real_supervisor import cgroups_of, next_uids
 
 _PATIENCE_S = 120.0
@@ -106,28 +107,28 @@ class ServeCommand:
     def processes(self) -> list[psutil.Process]:
         """What ``lockstep serve`` itself has started: the supervisor, and the web process if it has its own user."""
         assert self._web
-        return _children(self._web.pid)
+        return children(self._web.pid)
 
     def web(self) -> psutil.Process:
         """The web application, if it has its own user; its PID namespace is between it and ``lockstep serve``."""
-        below = [p for child in self.processes() for p in child.children(recursive=True)]
-        (web,) = [p for p in below if _command(p)[3:4] == ["app.cli.web_process"]]
+        below = [p for child in self.processes() for p in children(child, all_below=True)]
+        (web,) = [p for p in below if command_line(p)[3:4] == ["app.cli.web_process"]]
         return web
 
     def supervisor(self) -> list[psutil.Process]:
         """The supervisor, unless it is down."""
-        found = [p for p in self.processes() if "runners.supervisor.server" in _command(p)]
+        found = [p for p in self.processes() if "runners.supervisor.server" in command_line(p)]
         self.supervisors.update(p.pid for p in found)
         return found
 
     def walls(self) -> list[psutil.Process]:
         """Bubblewrap around the zygote."""
-        return [p for s in self.supervisor() for p in _children(s.pid) if p.name() == "bwrap"]
+        return [p for s in self.supervisor() for p in children(s) if name(p) == "bwrap"]
 
     def zygotes(self) -> list[psutil.Process]:
         """The zygote, behind its wall or without one."""
         above = [*self.walls(), *self.supervisor()]
-        return [p for w in above for p in _children(w.pid) if _command(p)[1:3] == ["-m", "runners.zygote.fork_server"]]
+        return [p for w in above for p in children(w) if command_line(p)[1:3] == ["-m", "runners.zygote.fork_server"]]
 
     def sessions(self) -> list[psutil.Process]:
         """PID 1 and kernel of every session, and what they started."""
@@ -174,17 +175,3 @@ class ServeCommand:
 async def _ask_health(socket: Path) -> Health:
     async with RunnerClient(socket) as client:
         return await client.health()
-
-
-def _children(pid: int) -> list[psutil.Process]:
-    try:
-        return list(psutil.Process(pid).children())
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return []

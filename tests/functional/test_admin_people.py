@@ -19,8 +19,11 @@ from app.cli import user
 from app.db import Database, now
 from app.settings import Settings
 from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.databases import mainly_on
 
 PASSWORD = "correct horse battery"
+
+pytestmark = mainly_on("sqlite")
 
 
 @pytest.fixture

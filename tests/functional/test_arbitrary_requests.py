@@ -122,7 +122,7 @@ async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
     return browser_client(app) if who == "stranger" else await signed_in_browser(app, who)
 
 
-@pytest.mark.parametrize("who", ["stranger", "instructor"])
+@pytest.mark.parametrize("who", ["instructor", pytest.param("stranger", marks=pytest.mark.long)])
 async def test_no_request_makes_the_server_fail(app: FastAPI, supervisor: ScriptedSupervisor, who: str) -> None:
     parts = await path_parameters(app)
     routes = list(asked_of(app))

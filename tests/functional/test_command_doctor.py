@@ -16,7 +16,7 @@ import pytest
 
 from app.settings import Settings
 from app.version import described_version
-from runners.wire.protocol import Health
+from runners.wire.protocol import Health, Refusal
 from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.course import LESSON
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -133,15 +133,18 @@ async def test_a_wrong_sentence_ends_the_server_and_names_the_right_one(tmp_path
     assert f'LOCKSTEP_UNSAFE_RUNNER: must be empty, or exactly "{SENTENCE}"' in ended.err
 
 
-async def test_ready_tells_that_runs_are_refused_and_not_why(
+async def test_ready_tells_that_runs_are_refused_and_a_run_is_and_neither_says_why(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     supervisor.health = Health(status="ready", untrusted_users=True, refuses="Missing: outer sandbox.")
+    supervisor.refuse = (403, Refusal(code="unsafe", message="Missing: outer sandbox."))
 
     ready = await client.get("/readyz")
+    run = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
 
     assert (ready.status_code, ready.json()["refuses"]) == (200, ["runs"])
-    assert "outer sandbox" not in ready.text
+    assert (run.status_code, run.json()["error"]["code"]) == (403, "execution_disabled")
+    assert "outer sandbox" not in ready.text + run.text
 
 
 @pytest.fixture
@@ -151,6 +154,7 @@ def lessons(settings: Settings, place: Path) -> Path:
     return place / "lessons"
 
 
+@pytest.mark.long
 async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sandbox(place: Path, lessons: Path) -> None:
     async with served_unsandboxed(UID, place, lessons) as (client, process, said):
         page = await client.get("/", follow_redirects=True)

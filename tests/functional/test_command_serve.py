@@ -10,7 +10,7 @@ import signal
 import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from app.settings import Settings
 from runners.supervisor.server import bind_socket
 from tests.factories.browser_client import press_run
 from tests.factories.cli_process import finish, lockstep, start
+from tests.factories.course import write_course
+from tests.factories.process_tree import web_processes
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.small_disk import small_disk
 from tests.factories.sse_client import live_stream
@@ -151,14 +153,11 @@ async def test_a_killed_server_started_again_has_every_line_once(
 
 def _workers(process: Process) -> set[psutil.Process]:
     """The web processes that a server has started."""
-    found = set()
-    for child in psutil.Process(process.pid).children():
-        with suppress(psutil.Error):  # it has ended
-            if "spawn_main" in " ".join(child.cmdline()):
-                found.add(child)
-    return found
+    assert process.pid
+    return set(web_processes(process.pid))
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_killed_is_replaced_and_all_end_with_their_parent(
     supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path
 ) -> None:
@@ -216,15 +215,15 @@ async def test_a_setting_that_a_runner_refuses_is_one_sentence_and_no_address(tm
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
 async def test_a_data_directory_that_another_server_uses_is_a_sentence(
-    socket_path: Path, migrated_file: Path, workers: str
+    socket_path: Path, migrated_file: Path, tmp_path: Path, workers: str
 ) -> None:
-    data = socket_path.parent  # where its name is short enough for a socket
+    data, lessons = socket_path.parent, write_course(tmp_path / "lessons")  # a short enough name for a socket
     shutil.copy(migrated_file, data / "lockstep.db")
     socket_of_another, lock = bind_socket(data / "run" / "supervisor.sock")
     socket_of_another.close()
     another = ScriptedSupervisor(data / "run" / "supervisor.sock")
     await another.start()
-    ended = await lockstep("serve", "--port", "0", "--workers", workers, data_dir=data)
+    ended = await lockstep("serve", "--port", "0", "--workers", workers, data_dir=data, lessons_dir=lessons)
     await another.stop()
     os.close(lock)
 

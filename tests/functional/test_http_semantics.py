@@ -101,6 +101,7 @@ def test_every_limit_that_passes_by_itself_says_when_to_try_again() -> None:
     assert CommentRateLimited.retry_after_s
 
 
+@pytest.mark.usefixtures("rate_limit_clock")
 async def test_a_page_that_says_wait_says_how_long_to_programs_too(app: FastAPI) -> None:
     guess = {"email": "ada@example.org", "password": "wrong"}
     async with browser_client(app) as client:
@@ -139,7 +140,7 @@ async def test_a_request_names_exactly_one_host(page: httpx.AsyncClient) -> None
 async def test_a_browser_that_refuses_gzip_gets_none(client: httpx.AsyncClient, path: str) -> None:
     for accepted, coding in {
         "gzip": "gzip",
-        "br, gzip;q=0.2": "gzip",
+        "br;q=0, gzip;q=0.2": "gzip",
         "gzip;q=0": None,
         "gzip; q=0.000, identity": None,
         "GZIP;q=0": None,

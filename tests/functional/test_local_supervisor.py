@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.cli.local_runner import LocalRunner
+from tests.factories.process_tree import children, command_line
 
 
 def test_it_holds_no_secret_of_the_process_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +18,7 @@ def test_it_holds_no_secret_of_the_process_that_started_it(tmp_path: Path, monke
     with LocalRunner(socket, tmp_path, extra={"LOCKSTEP_WARM_KERNELS": "0"}, tell=print) as runner:
         assert runner.settled.wait(60)
         assert (runner.refused, runner.failures) == (False, 0)
-        (supervisor,) = (p for p in psutil.Process().children() if str(socket) in p.cmdline())
+        (supervisor,) = (p for p in children(os.getpid()) if str(socket) in command_line(p))
         told = supervisor.environ()
 
     assert "hunter2" not in str(told)

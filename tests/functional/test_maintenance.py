@@ -26,10 +26,13 @@ from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.authenticator_app import set_up_authenticator
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
+from tests.factories.databases import mainly_on
 
 PASSWORD = "correct horse battery"
 BANNER = "This site is under maintenance."
 RUN = {"lesson": LESSON, "cell": "hello", "code": "print(1)"}
+
+pytestmark = mainly_on("sqlite")
 
 
 @pytest.fixture

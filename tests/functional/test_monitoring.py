@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 import psutil
@@ -19,6 +19,7 @@ from runners.wire.protocol import Health
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.http_server import free_port, serving
+from tests.factories.process_tree import web_processes
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.sse_client import live_stream
 
@@ -159,9 +160,10 @@ async def test_the_processes_of_a_server_add_up(measured: Settings, supervisor: 
         for _ in range(5):
             await client.get("/en/courses/small/first")
         counts = {await _pages(measured) for _ in range(5)}
-        killed = min(p.pid for p in server.children(recursive=True) if "spawn_main" in " ".join(p.cmdline()))
+        killed = min(p.pid for p in web_processes(server, all_below=True))
         os.kill(killed, signal.SIGKILL)
-        psutil.Process(killed).wait(20) if psutil.pid_exists(killed) else None
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(killed).wait(20)
         while await limit() != both:  # noqa: ASYNC110 - another process replaces it
             await asyncio.sleep(0.05)
         afterwards = await _pages(measured)

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from app.comments import editing
 from app.comments.models import Comment, CommentCounter
 from app.db import Base, Database
-from app.exercises.models import PredictionAnswer, QuizAnswer
+from app.exercises.models import PredictionAnswer, QuizAnswer, Review
 from app.feedback.models import LessonVote, ProblemReport
 from app.groups.models import Group, GroupDeadline
 from app.lessons.catalog import Catalog
@@ -64,6 +64,11 @@ def group(name: str) -> Group:
 
 def deadline(lesson: str, exercise: str, at: datetime) -> GroupDeadline:
     return GroupDeadline(group_id="autumn", lesson=lesson, exercise=exercise, due_at=at)
+
+
+def review(account: str, lesson: str, exercise: str, run: str) -> Review:
+    facts = {"account_id": account, "group_id": None, "code": "x", "output": "", "results": "[]", "remark": ""}
+    return Review(id=run, lesson=lesson, exercise=exercise, run_id=run, state="accepted", requested_at=EARLY, **facts)
 
 
 def quiz(learner: str, lesson: str, name: str, choices: str, at: datetime) -> QuizAnswer:
@@ -131,6 +136,8 @@ async def test_all_work_in_a_lesson_and_its_cells_follows(database: Database) ->
         group("autumn"),
         deadline("c/old", "", EARLY),
         deadline("c/old", "fit", LATE),
+        review(ada.id, "c/old", "fit", "r1"),
+        review(ada.id, "c/new", "train", "r2"),
     )
     async with database.writing() as session:
         writer = await session.merge(ada)
@@ -151,6 +158,7 @@ async def test_all_work_in_a_lesson_and_its_cells_follows(database: Database) ->
     assert await load(database, LessonProgress.lesson, LessonProgress.anchor) == [("c/new", "cell-train")]
     assert await load(database, LessonVote.lesson) == [("c/new",)]
     assert await load(database, GroupDeadline.lesson, GroupDeadline.exercise) == [("c/new", ""), *here]
+    assert await load(database, Review.lesson, Review.exercise) == here * 2
     assert await load(database, ProblemReport.lesson, ProblemReport.cell) == here
     assert await load(database, Comment.lesson, Comment.cell) == here * 2
     assert await load(database, CommentCounter.lesson, CommentCounter.cell, CommentCounter.comment_count) == [

@@ -132,27 +132,6 @@ def test_where_no_pid_namespace_can_be_made_the_command_runs_all_the_same() -> N
     assert done.stdout.endswith(f"{WEB_USER}\n")
 
 
-def test_what_an_attacker_detaches_and_several_workers_end_with_the_server(service: ServeCommand) -> None:
-    url = httpx.URL(service.start("--workers", "2", runs=False))
-    web = service.web()
-    assert httpx.get(url, follow_redirects=True, timeout=30).status_code == 200
-    workers = web.children(recursive=True)
-    assert len(workers) >= 2
-    inside = ("nsenter", f"--target={web.pid}", "--pid", "--mount")
-    with subprocess.Popen([*inside, *AS_WEB_USER, DETACHED], stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        process.stdout.readline()
-    left = detached()
-    assert len(left) == 1
-
-    assert service.stop() == 0
-
-    assert not any(process.is_running() for process in (web, *workers, *left))
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((url.host, url.port))
-
-
 @contextmanager
 def terminal_of(service: ServeCommand) -> Iterator[int]:
     """A terminal, what it shows is in the server's log."""
@@ -173,18 +152,34 @@ def terminal_of(service: ServeCommand) -> Iterator[int]:
         os.close(screen)
 
 
-def test_what_it_writes_to_the_terminal_of_root_gives_that_no_orders(service: ServeCommand) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_its_terminal_obeys_no_attacker_and_all_that_one_detaches_ends_with_it(
+    service: ServeCommand, workers: int
+) -> None:
     orders = b"\x1b]52;c;cm0=\x07\x1b[2J\x9b6n\r\x1b[31mred\x1b[0m and\ttext\n"
     with terminal_of(service) as terminal:
-        url = service.start(output=terminal, runs=False)
+        url = httpx.URL(service.start("--workers", str(workers), output=terminal, runs=False))
         web = service.web()
         outputs = {str(Path(f"/proc/{web.pid}/fd/{descriptor}").readlink()).partition(":")[0] for descriptor in (1, 2)}
         for descriptor in (1, 2):
             with Path(f"/proc/{web.pid}/fd/{descriptor}").open("wb", buffering=0) as output:
                 output.write(orders)
-        httpx.get(f"{url}/nowhere")
+        assert httpx.get(url.join("/nowhere"), timeout=30).status_code == 404
+        processes = [web, *web.children(recursive=True)]
+        assert len(processes) >= (1 if workers == 1 else 1 + workers)
+        inside = ("nsenter", f"--target={web.pid}", "--pid", "--mount")
+        with subprocess.Popen([*inside, *AS_WEB_USER, DETACHED], stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            process.stdout.readline()
+        left = detached()
+        assert len(left) == 1
+
         assert service.stop() == 0
 
+    assert not any(process.is_running() for process in (*processes, *left))
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((url.host, url.port))
     shown = service.log.read_bytes()
     assert outputs == {"pipe"}
     assert re.search(rb"\x1b\[\d+mrequest", shown)

@@ -237,7 +237,9 @@ def test_a_database_elsewhere_keeps_root_and_says_so(tmp_path: Path, capsys: pyt
     assert owner(data) == 0
 
 
-@pytest.mark.parametrize("command", [("user", "list"), ("db", "upgrade"), ("secret", "rotate")])
+@pytest.mark.parametrize(
+    "command", [("db", "upgrade"), ("secret", "rotate"), pytest.param(("user", "list"), marks=pytest.mark.long)]
+)
 async def test_commands_of_root_follow_no_link_of_the_web_application(tmp_path: Path, command: tuple[str, ...]) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     for folder in (data, outside):

@@ -2,7 +2,8 @@
 
 The main tier makes each of them 25 times, ``tests/long/lessons`` 100 times.
 
-NumPy stands in for the submissions; what TensorFlow computes is judged in ``lockstep lesson check``.
+NumPy stands in for the submissions; what TensorFlow computes is judged in ``lockstep lesson check``. Where a lesson
+needs no TensorFlow, its own solutions and wrong answers are submitted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import itertools
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +23,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from app.lessons.document import parse_document
+from app.lessons.solution_marks import split_marked_code
 from runners.checks import CheckFailed, Graph, Work, close
 from runners.checks.declare import checks_of
 from tests.factories.long_cases import LONG_CASES
@@ -56,7 +62,7 @@ class ScriptedWork:
         return Graph({"CollectiveReduceV2": 2, "AddN": 1}, 1, self.call(name, *args), own)
 
     def per_task(self, name: str, *args: Any, own: Any = None) -> list[Any]:
-        result: list[Any] = self._answers[name](own)
+        result: list[Any] = self._answers[name](*args, own)
         return result
 
     def reference(self, name: str, *args: Any, topology: str | None = None) -> Any:
@@ -235,6 +241,33 @@ def records(read: Callable[[list[list[int]]], list[int]], own: bool = True) -> A
     return {"record_ids": record_ids}
 
 
+def dealt(worker_of: Callable[[int, int, int], int], few: Callable[[int, int], int] | None = None) -> Answers:
+    """``worker_of`` gets the number of a file, or of a record if ``few`` does and there are few, epoch and workers."""
+
+    def record_ids(files: list[list[int]], workers: int, worker: int, epoch: int) -> list[int]:
+        if few and len(files) < workers:
+            together = [number for file in files for number in file]
+            return [number for place, number in enumerate(together) if few(place, workers) == worker]
+        return [id_ for place, file in enumerate(files) for id_ in file if worker_of(place, epoch, workers) == worker]
+
+    return {"record_ids": record_ids}
+
+
+def padded_batches(steps: Callable[[list[int], int, int], int], weight: float = 0.0) -> Answers:
+    """``steps`` gets the numbers of records of all workers, that of one, and the size. ``weight``: of padding."""
+
+    def batches(size: int, own: list[list[int]]) -> Any:
+        results = []
+        for share in own:
+            places = size * steps([len(part) for part in own], len(share), size)
+            ids = np.resize(np.array([*share, 0]), places)
+            weights = np.where(np.arange(places) < len(share), 1.0, weight)
+            results.append((ids.reshape(-1, size), weights.reshape(-1, size)))
+        return results
+
+    return {"padded_batches": batches}
+
+
 def interleaved(files: list[list[int]], cycle: int, block: int = 1) -> list[int]:
     waiting, result = [list(file) for file in files], []
     opened, waiting = waiting[:cycle], waiting[cycle:]
@@ -264,6 +297,103 @@ def resume_training(first: Callable[[int], int], *, weights: bool = True, moment
         kept = [part if keep else None for part, keep in zip(state, (weights, momentum), strict=True)]
         end, _ = steps(inputs, targets, batch, rate, range(first(last), len(targets) // batch), *kept)
         return [end[:-1, None], end[-1:]]
+
+    return {"train": train}
+
+
+def go_on_with_two(
+    first: Callable[[int], int] = lambda saved: saved,
+    *,
+    weights: bool = True,
+    momentum: bool = True,
+    old_share: bool = False,
+    **changed: Any,
+) -> Answers:
+    """The mistakes are made when two are left.
+
+    ``first`` is as for ``resume_training``; ``changed`` are keywords of ``shared_steps`` in the checks.
+    """
+    saved: dict[str, tuple[int, Any, Any]] = {}
+
+    def train(
+        folder: str,
+        left: list[int],
+        batch: int,
+        rate: float,
+        every: int,
+        targets: Any,
+        inputs: Any,
+        at_step: int | None = None,
+    ) -> Any:
+        if at_step is not None:
+            last = (at_step - 1) // every * every
+            begin = of_checks("surviving-failures", "momentum_steps")(inputs, targets, batch, rate, range(last))
+            saved[folder] = last, *begin
+            return None
+        last, *state = saved.get(folder, (0, None, None))
+        kept = [part if keep else None for part, keep in zip(state, (weights, momentum), strict=True)]
+        own, steps = [inputs[worker] for worker in left], range(first(last) if last else 0, len(targets) // batch)
+        read = {"read": lambda number, workers: slice(left[number], None, 3)} if old_share else {}
+        mistakes = read | changed if len(left) == 2 else {}
+        end, _ = of_checks("surviving-failures", "shared_steps")(own, targets, batch, rate, steps, *kept, **mistakes)
+        return [[end[:-1, None], end[-1:]] if worker in left else None for worker in range(3)]
+
+    return {"train": train}
+
+
+def plan_of_epoch(
+    seed: Callable[[int], int] = lambda epoch: epoch,
+    batches: Callable[[list[int], int, int], int] = lambda held, worker, size: -(-max(held) // size),
+    first: Callable[[int, int], int] = lambda start, size: start,
+    *,
+    by_file: bool = True,
+) -> Answers:
+    """``batches`` gets the number of records of all workers, a worker and the size; ``first`` is the first batch."""
+
+    def batches_of(lengths: list[int], epoch: int, start: int, worker: int, workers: int, size: int) -> Any:
+        edges = np.cumsum([0, *lengths])
+        rng = np.random.default_rng(seed(epoch))
+        units = [np.arange(*edge) for edge in itertools.pairwise(edges)] if by_file else np.arange(edges[-1])[:, None]
+        order = rng.permutation(len(units))
+        shares = [np.concatenate([units[unit] for unit in order[other::workers]]) for other in range(workers)]
+        held = [len(share) for share in shares]
+        plan = np.full(size * batches(held, worker, size), -1)
+        plan[: held[worker]] = shares[worker][: len(plan)]
+        return plan.reshape(-1, size)[first(start, size) :]
+
+    return {"batches_of": batches_of}
+
+
+def quiet_step(totals: Callable[[Any, int], Any] = lambda rows, batch: rows, **changed: Any) -> Answers:
+    """``totals`` gets the right rows of the replicas and the batch, ``changed`` are keywords of ``classify``."""
+    classify = of_checks("script-to-cluster", "classify")
+
+    def train_steps(*case: Any) -> Any:
+        weights, rows = classify(*case, **changed)
+        return [*weights, totals(rows, case[3])]
+
+    def alone(*case: Any) -> Any:
+        weights, rows = classify(*case, **changed, replicas=[0])
+        return [*weights, totals(rows, case[3])]
+
+    return {"train_steps": train_steps, "train_steps alone": alone}
+
+
+def recover(first: Callable[[int], int], *, kept: tuple[bool, bool, bool] = (True, True, True)) -> Answers:
+    """``first`` is as for ``resume_training``; ``kept``: whether weights, momentum and total are."""
+    saved: dict[str, tuple[int, Any, Any, float]] = {}
+
+    def train(folder: str, inputs: Any, targets: Any, rate: float, every: int, at_step: int | None = None) -> Any:
+        descend = of_checks("script-to-cluster", "descend")
+        if at_step is not None:
+            last = (at_step - 1) // every * every
+            saved[folder] = last, *descend(inputs, targets, rate, range(last))
+            return None
+        last, *state = saved.get(folder, (0, None, None, 0.0))
+        empty = None, None, 0.0
+        begin = [part if keep else none for part, keep, none in zip(state, kept, empty, strict=True)]
+        end = descend(inputs, targets, rate, range(first(last), inputs.shape[0] * inputs.shape[1]), *begin)
+        return of_checks("script-to-cluster", "answer")(inputs, end)
 
     return {"train": train}
 
@@ -440,6 +570,173 @@ def split_block(answer: Callable[..., Any], alone: Callable[..., Any] | None = N
     }
 
 
+def order_of_stage(first: Callable[[int, int], int]) -> Answers:
+    """``first`` gets the stage and the number of stages: how often the stage goes forward before it goes back."""
+
+    def order(stage: int, stages: int, microbatches: int) -> str:
+        ahead = min(first(stage, stages), microbatches)
+        return str(of_checks("pipelines", "one_f_one_b")(0, ahead, microbatches))
+
+    def gradients(*args: Any) -> list[np.ndarray]:
+        return [np.zeros(3)]
+
+    return {"one_f_one_b": order, "gradients_of": gradients, "on_one_device": gradients}
+
+
+def idle_share(part: Callable[..., float]) -> Answers:
+    """``part`` gets ``idle_part`` of the checks, the times of the stages and the number of microbatches."""
+    return {"idle_share": lambda times, m: part(of_checks("pipelines", "idle_part"), times, m)}
+
+
+def two_messages(
+    part: Callable[[np.ndarray], np.ndarray] = lambda gradients: gradients.sum(axis=0),
+    where: Callable[..., tuple[Any, Any]] | None = None,
+    *,
+    once: bool = True,
+    dense: bool = False,
+) -> Answers:
+    """``part`` gets the gradients of one row; ``where`` replaces ``place`` of the checks; ``once``: in the request."""
+    place = where or of_checks("embedding-tables", "place")
+
+    def per_server(ids: Any, rows: int, servers: int, values: Any) -> list[Any]:
+        server, row = place(ids, rows, servers)
+        return [(row[server == number], values[server == number]) for number in range(servers)]
+
+    def ask(ids: Any, rows: int, servers: int) -> list[Any]:
+        needed = np.unique(ids) if once else ids
+        return [row for row, _ in per_server(needed, rows, servers, needed)]
+
+    def send(ids: Any, gradients: Any, rows: int, servers: int) -> list[Any]:
+        different = np.arange(rows) if dense else np.unique(ids)
+        return per_server(different, rows, servers, np.array([part(gradients[ids == number]) for number in different]))
+
+    return {"ask": ask, "send": send}
+
+
+def new_numbers(servers_of: Callable[[np.ndarray, int], Any], *, old: bool = False) -> Answers:
+    """``servers_of`` gets the counts, most popular first, and the number of servers. old: return the order of rows."""
+
+    def renumber(counts: Any, servers: int) -> Any:
+        popular = np.argsort(counts)[::-1]
+        rows = popular[np.argsort(servers_of(counts[popular], servers), kind="stable")]
+        return rows if old else np.argsort(rows)
+
+    return {"renumber": renumber}
+
+
+def least_busy(counts: np.ndarray, servers: int, room: bool = True) -> list[int]:
+    """For each row the server with the least to do; with ``room``, one whose block is not full."""
+    left = of_checks("embedding-tables", "sizes_of")(len(counts), servers)
+    load, chosen = [0] * servers, []
+    for count in counts:
+        server = min((number for number in range(servers) if left[number] or not room), key=load.__getitem__)
+        chosen.append(server)
+        load[server] += count
+        left[server] -= 1
+    return chosen
+
+
+def back_and_forth(counts: np.ndarray, servers: int) -> Any:
+    turn = np.arange(len(counts)) % (2 * servers)
+    return np.minimum(turn, 2 * servers - 1 - turn)
+
+
+def pieces_on_mesh(change: Callable[[list[str]], list[str]] = list, **changed: Any) -> Answers:
+    """``changed`` are keywords of ``pieces_of`` in the checks; ``change`` gets the names of the axes."""
+
+    def pieces(array: Any, names: list[str], mesh: Any) -> Any:
+        return of_checks("dtensor", "pieces_of")(array, change(names), mesh, **changed)
+
+    return {"pieces": pieces}
+
+
+@functools.cache
+def defined(lesson: str, exercise: str, wrong: Path | None) -> Mapping[str, Any]:
+    """What the cells that an exercise needs define, and then its solution, or a file with a wrong answer."""
+    document = parse_document((LESSONS / lesson / "lesson.md").read_text(encoding="utf-8"), "en")
+    cells = {cell.name: cell for cell in document.cells}
+    own = wrong.read_text(encoding="utf-8") if wrong else split_marked_code(cells[exercise].code, 1)[0].solution
+    names: dict[str, Any] = {"__name__": lesson}
+    for code in (*(cells[name].code for name in cells[exercise].needs or ()), own):
+        exec(compile(code, lesson, "exec"), names)
+    return names
+
+
+def submitted(lesson: str, exercise: str, *functions: str, wrong: Path | None = None) -> Answers:
+    """The functions of a submission, which runs when the first of them is called."""
+
+    def call(name: str, *args: Any) -> Any:
+        return defined(lesson, exercise, wrong)[name](*args)
+
+    return {name: functools.partial(call, name) for name in functions}
+
+
+def case_of_files(lesson: str, exercise: str, *functions: str) -> Iterator[Any]:
+    """The solution and the wrong answers of the lesson itself, whose cells must not need TensorFlow."""
+    right = submitted(lesson, exercise, *functions)
+    yield from case(lesson, exercise, right)
+    for file in sorted((LESSONS / lesson / "wrong").glob(f"{exercise}--*.py")):
+        wrong = submitted(lesson, exercise, *functions, wrong=file)
+        yield pytest.param(lesson, exercise, right, wrong, id=file.stem, marks=pytest.mark.long)
+
+
+def step_time(waits: str = "warm-up block", *, middle: Callable[..., Any] = np.median, cold: bool = False) -> Answers:
+    """``waits``: where the measurement waits. ``cold``: the first steps are measured."""
+
+    def on_virtual_device(launches: list[float], works: list[float], warm_up: int, blocks: int, size: int) -> Any:
+        end, skipped = (len(works) - warm_up, 0) if cold else (len(works), warm_up)
+        times = of_checks("profiling-a-step", "measured")((launches[:end], works[:end]), skipped, size, waits=waits)
+        return [float(middle(times)), max(times)]
+
+    return {"on_virtual_device": on_virtual_device}
+
+
+def bottleneck(
+    chosen: Callable[..., Any] = max, first: int = 1, ratio: float = 1.5, only: str = "device", ignored: str = ""
+) -> Answers:
+    """``chosen``: of the events that end when another begins. ``only``: for which cause the GPUs are compared."""
+    causes = {"load": "input", "python": "host", "tracing": "host", "all-reduce": "communication"}
+
+    def named(rows: list[list[Any]]) -> str:
+        work = [row for row in rows if row[2] not in ("next", "wait", ignored)]
+        path = [max(work, key=lambda row: row[4])]
+        while path[-1][0] >= first and (before := [row for row in work if row[4] == path[-1][3]]):
+            path.append(chosen(before, key=lambda row: row[3]))
+        totals, computed = Counter[str](), Counter[str]()
+        for step, _, name, start, end in path:
+            totals[causes.get(name, "device")] += (end - start) * (step >= first)
+        for _, line, _, start, end in work:
+            computed[line] += (end - start) * line.startswith("GPU")
+        (largest, _), *_ = totals.most_common(1)
+        unequal = max(computed.values()) >= ratio * min(filter(None, computed.values()))
+        return "slow replica" if unequal and only in largest else largest
+
+    return {"named": named}
+
+
+def largest_total(first: int = 1, waiting: str = "input") -> Answers:
+    """``waiting``: the cause that waiting is counted for."""
+    causes = {"load": "input", "python": "host", "tracing": "host", "all-reduce": "communication"}
+
+    def named(rows: list[list[Any]]) -> str:
+        totals = Counter[str]()
+        for step, _, name, start, end in rows:
+            cause = waiting if name in ("next", "wait") else causes.get(name, "device")
+            totals[cause] += (end - start) * (step >= first)
+        return totals.most_common(1)[0][0]
+
+    return {"named": named}
+
+
+def numbers_held(**changed: Any) -> Answers:
+    """``changed`` are keywords of ``numbers_held`` in the checks."""
+
+    def held(variables: Any, rules: Any, mesh: Any) -> Any:
+        return of_checks("keras-distribution", "numbers_held")(variables, rules, mesh, **changed)
+
+    return {"held": held}
+
+
 def case(lesson: str, exercise: str, right: Answers, **mistakes: Answers) -> Iterator[Any]:
     """The right answers have to pass, the mistakes must not."""
     yield pytest.param(lesson, exercise, right, None, id=f"{exercise}-right")
@@ -517,6 +814,7 @@ def cases() -> Iterator[Any]:
         divided=largest_rate(lambda c, n: 2 / c / n),
         one_too_old=largest_rate(lambda c, n: 2 * math.sin(math.pi / (2 * (2 * n + 1))) / c),
     )
+    yield from case_of_files("parameter-servers", "ages", "ages")
     yield from case(
         "one-place-one-device",
         "mean-in-one-place",
@@ -588,6 +886,35 @@ def cases() -> Iterator[Any]:
         records_one_by_one=records(lambda files: interleaved(files, 1), own=False),
     )
     yield from case(
+        "sharding-data",
+        "deal-the-files",
+        dealt(lambda file, epoch, workers: (file + epoch) % workers, lambda record, workers: record % workers),
+        always_files=dealt(lambda file, epoch, workers: (file + epoch) % workers),
+        same_deal=dealt(lambda file, epoch, workers: file % workers, lambda record, workers: record % workers),
+        in_blocks=dealt(
+            lambda file, epoch, workers: (file + epoch) % workers, lambda record, workers: min(record // 2, workers - 1)
+        ),
+        last_idle=dealt(
+            lambda file, epoch, workers: (file + epoch) % (workers - 1), lambda record, workers: record % workers
+        ),
+        one_file_less=dealt(
+            lambda file, epoch, workers: (file + epoch) % workers if file else -1,
+            lambda record, workers: record % workers,
+        ),
+    )
+    yield from case(
+        "sharding-data",
+        "same-steps",
+        padded_batches(lambda all_, own, size: -(-max(all_) // size)),
+        own_number=padded_batches(lambda all_, own, size: -(-own // size)),
+        rounded_down=padded_batches(lambda all_, own, size: max(all_) // size),
+        shortest=padded_batches(lambda all_, own, size: -(-min(all_) // size)),
+        together=padded_batches(lambda all_, own, size: -(-sum(all_) // size)),
+        one_more=padded_batches(lambda all_, own, size: max(all_) // size + 2),
+        fills_count=padded_batches(lambda all_, own, size: -(-max(all_) // size), 1.0),
+        fills_half=padded_batches(lambda all_, own, size: -(-max(all_) // size), 0.5),
+    )
+    yield from case(
         "custom-training-loop",
         "write-the-step",
         train_one_epoch(lambda share, batch: batch, lambda a, b, batch: (a.sum() + b.sum()) / batch),
@@ -617,6 +944,57 @@ def cases() -> Iterator[Any]:
         data_from_the_start=resume_training(lambda saved: 0),
         one_step_less=resume_training(lambda saved: saved + 1),
         one_step_twice=resume_training(lambda saved: max(saved - 1, 0)),
+    )
+    yield from case(
+        "surviving-failures",
+        "go-on-with-two",
+        go_on_with_two(),
+        divided_for_three=go_on_with_two(divisor=lambda share: 3 * share),
+        mean_of_means=go_on_with_two(divisor=lambda share: 2 * share),
+        own_share=go_on_with_two(divisor=lambda share: share),
+        lost_share=go_on_with_two(old_share=True),
+        lost_share_divided_for_three=go_on_with_two(old_share=True, divisor=lambda share: 3 * share),
+        whole_batch=go_on_with_two(read=lambda number, workers: slice(None)),
+        from_the_start=go_on_with_two(lambda saved: 0, weights=False, momentum=False),
+        no_momentum=go_on_with_two(momentum=False),
+        one_step_twice=go_on_with_two(lambda saved: saved - 1),
+        one_step_less=go_on_with_two(lambda saved: saved + 1),
+    )
+    yield from case(
+        "script-to-cluster",
+        "own-batches",
+        plan_of_epoch(),
+        same_files=plan_of_epoch(lambda epoch: 0),
+        records=plan_of_epoch(by_file=False),
+        own_number=plan_of_epoch(batches=lambda held, worker, size: -(-held[worker] // size)),
+        shortest=plan_of_epoch(batches=lambda held, worker, size: -(-min(held) // size)),
+        rounded_down=plan_of_epoch(batches=lambda held, worker, size: max(held) // size),
+        one_more=plan_of_epoch(batches=lambda held, worker, size: max(held) // size + 2),
+        from_the_start=plan_of_epoch(first=lambda start, size: 0),
+        one_later=plan_of_epoch(first=lambda start, size: start + 1 if start else 0),
+    )
+    yield from case(
+        "script-to-cluster",
+        "quiet-step",
+        quiet_step(),
+        own_share=quiet_step(divisor=len),
+        real_examples=quiet_step(divisor=lambda own: max(4 * own.sum(), 1)),
+        filler_counts=quiet_step(unweighted=True),
+        divided_twice=quiet_step(divisor=lambda own: 16 * len(own)),
+        of_all=quiet_step(lambda rows, batch: np.tile(rows.sum(axis=0), (4, 1))),
+        mean_of_all=quiet_step(lambda rows, batch: np.tile(rows.mean(axis=0), (4, 1))),
+        loss_divided=quiet_step(lambda rows, batch: rows / [batch, 1, 1]),
+    )
+    yield from case(
+        "script-to-cluster",
+        "recover",
+        recover(lambda saved: saved),
+        no_momentum=recover(lambda saved: saved, kept=(True, False, True)),
+        no_weights=recover(lambda saved: saved, kept=(False, True, True)),
+        no_total=recover(lambda saved: saved, kept=(True, True, False)),
+        data_from_the_start=recover(lambda saved: 0),
+        one_step_twice=recover(lambda saved: max(saved - 1, 0)),
+        one_step_less=recover(lambda saved: saved + 1),
     )
     yield from case(
         "gradient-by-hand",
@@ -763,6 +1141,103 @@ def cases() -> Iterator[Any]:
         whole_and_divided=split_block(
             lambda first, second, bias: first + second + bias, lambda first, second, bias: (first + second) / 2 + bias
         ),
+    )
+    yield from case(
+        "pipelines",
+        "one-f-one-b",
+        order_of_stage(lambda stage, stages: stages - stage),
+        one_more=order_of_stage(lambda stage, stages: stages - stage + 1),
+        one_less=order_of_stage(lambda stage, stages: max(stages - stage - 1, 1)),
+        same_on_all=order_of_stage(lambda stage, stages: stages),
+        one_at_a_time=order_of_stage(lambda stage, stages: 1),
+        reversed=order_of_stage(lambda stage, stages: stage + 1),
+        all_forward=order_of_stage(lambda stage, stages: 26),
+        four_stages=order_of_stage(lambda stage, stages: max(4 - stage, 1)),
+    )
+    yield from case(
+        "pipelines",
+        "idle-share",
+        idle_share(lambda idle, times, m: idle(times, m)),
+        mean=idle_share(lambda idle, times, m: idle(times, m, pace=sum(times) / len(times))),
+        last=idle_share(lambda idle, times, m: idle(times, m, pace=times[-1])),
+        first=idle_share(lambda idle, times, m: idle(times, m, pace=times[0])),
+        of_the_work=idle_share(lambda idle, times, m: idle(times, m, ideal=True)),
+        busy=idle_share(lambda idle, times, m: 1 - idle(times, m)),
+        one_more=idle_share(lambda idle, times, m: idle(times, m + 1)),
+        one_less=idle_share(lambda idle, times, m: idle(times, max(m - 1, 1))),
+        no_bubble=idle_share(lambda idle, times, m: 1 - sum(times) / len(times) / max(times)),
+    )
+    yield from case(
+        "profiling-a-step",
+        "step-time",
+        step_time(),
+        never_waits=step_time("warm-up"),
+        waits_in_each_step=step_time("step"),
+        warm_up_in_queue=step_time("block"),
+        cold=step_time(cold=True),
+        mean=step_time(middle=np.mean),
+        slowest=step_time(middle=max),
+    )
+    yield from case(
+        "profiling-a-step",
+        "bottleneck",
+        bottleneck(),
+        first_to_begin=bottleneck(min),
+        first_step=bottleneck(first=0),
+        never_slow=bottleneck(ratio=1e9),
+        hardly_slow=bottleneck(ratio=1.05),
+        slow_in_any_case=bottleneck(only=""),
+        no_tracing=bottleneck(ignored="tracing"),
+        totals=largest_total(),
+        totals_with_first_step=largest_total(first=0),
+        waiting_is_work=largest_total(waiting="host"),
+    )
+    yield from case(
+        "dtensor",
+        "pieces",
+        pieces_on_mesh(),
+        other_order=pieces_on_mesh(last_first=True),
+        axes_swapped=pieces_on_mesh(lambda names: names[::-1]),
+        no_copies=pieces_on_mesh(copies=False),
+        whole_array=pieces_on_mesh(lambda names: ["unsharded"] * len(names)),
+    )
+    yield from case_of_files("planning-a-training-run", "diagnose", "diagnosed", "estimate")
+    yield from case_of_files("planning-a-training-run", "plan-for-cluster", "planned", "estimate")
+    yield from case(
+        "keras-distribution",
+        "held",
+        numbers_held(),
+        all_devices=numbers_held(copies=False),
+        first_name=numbers_held(every_name=False),
+        matched_only=numbers_held(matched_only=True),
+        part_of_path=numbers_held(match=re.search),
+        beginning_of_path=numbers_held(match=re.match),
+        first_pattern=numbers_held(own_key=False),
+    )
+    yield from case(
+        "embedding-tables",
+        "touched-rows",
+        two_messages(),
+        asked_twice=two_messages(once=False),
+        mean=two_messages(lambda gradients: gradients.mean(axis=0)),
+        first=two_messages(lambda gradients: gradients[0]),
+        last=two_messages(lambda gradients: gradients[-1]),
+        largest=two_messages(lambda gradients: gradients.max(axis=0)),
+        all_rows=two_messages(dense=True),
+        dealt_out=two_messages(where=lambda ids, rows, servers: (ids % servers, ids // servers)),
+        rows_of_the_table=two_messages(where=lambda ids, rows, servers: (ids // -(-rows // servers), ids)),
+        rounded_up=two_messages(where=lambda ids, rows, servers: divmod(ids, -(-rows // servers))),
+    )
+    yield from case(
+        "embedding-tables",
+        "renumber",
+        new_numbers(least_busy),
+        old_rows=new_numbers(least_busy, old=True),
+        no_room=new_numbers(lambda counts, servers: least_busy(counts, servers, room=False)),
+        in_turn=new_numbers(lambda counts, servers: np.arange(len(counts)) % servers),
+        back_and_forth=new_numbers(back_and_forth),
+        by_popularity=new_numbers(lambda counts, servers: np.arange(len(counts))),
+        random=new_numbers(lambda counts, servers: np.random.default_rng(0).integers(servers, size=len(counts))),
     )
     yield from case(
         "mirrored-strategy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ def _exported(slug: str, language: str = "en") -> Any:
     return build_notebook(CATALOG.lesson(COURSE, slug, language), PAGE)
 
 
+@cache
+def _notebook(slug: str, language: str) -> Any:
+    """The same, made once. Do not change it: several tests have it."""
+    return _exported(slug, language)
+
+
 def _in_plain_jupyter(made: Any, folder: Path) -> list[Any]:
     """Run the cells with ipykernel, in ``folder``, and return them; an error in one ends the test."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
@@ -44,7 +51,7 @@ def _text(cell: Any) -> str:
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> None:
-    note, setup = build_notebook(lesson, PAGE).cells[1:3]
+    note, setup = _notebook(lesson.slug, lesson.language).cells[1:3]
     topology = Topology.parse(lesson.topology)
 
     assert " 0 " not in note.source
@@ -57,9 +64,7 @@ def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson) -> None:
-    cells = {
-        cell.id.removeprefix("cell-"): cell for cell in build_notebook(lesson, PAGE).cells if cell.cell_type == "code"
-    }
+    cells = {cell.id.removeprefix("cell-"): cell for cell in _code(_notebook(lesson.slug, lesson.language))}
 
     for cell in lesson.cells:
         needs = Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras

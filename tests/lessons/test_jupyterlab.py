@@ -24,9 +24,14 @@ TITLES = {kernel.name: kernel.title for kernel in DEFAULT_KERNELS}
 
 
 @cache
+def _notebook(path: Path) -> Any:
+    """What jupytext reads. Do not change it: several tests have it."""
+    return jupytext.reads(path.read_text(encoding="utf-8"), fmt="md")
+
+
 def _kernelspec(path: Path) -> Any:
     """The kernel that a lesson names."""
-    return jupytext.read(path).metadata.kernelspec
+    return _notebook(path).metadata.kernelspec
 
 
 def _id(path: Path) -> str:
@@ -58,7 +63,7 @@ def _saved(path: Path, kernel: str) -> None:
 def test_jupytext_writes_a_lesson_as_it_read_it(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
 
-    written = jupytext.writes(jupytext.reads(source, fmt="md"), fmt="md")
+    written = jupytext.writes(_notebook(path), fmt="md")
     assert written == source, f"write it in jupytext's form: .venv/bin/jupytext --to md:myst {path}"
 
 
@@ -118,7 +123,7 @@ def test_exercises_and_questions_stay_as_they_were_written(tmp_path: Path) -> No
 
 
 def test_jupyterlab_shows_the_front_matter_as_the_first_cell() -> None:
-    first = jupytext.read(LESSONS[0]).cells[0]
+    first = _notebook(LESSONS[0]).cells[0]
 
     assert first.cell_type == "raw"
     assert first.source.startswith("---\ntitle: ")

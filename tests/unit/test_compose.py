@@ -17,7 +17,8 @@ from app.cli.main import app
 from app.secret_files import SECRET_SETTINGS
 from app.settings import Settings
 from runners.config.settings import Limits, RunnerSettings
-from runners.supervisor.capacity import AvailableResources, session_capacity
+from runners.sandbox.machine_limits import AvailableResources
+from runners.supervisor.capacity import session_capacity
 from runners.wire.environment import runner_environment
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,7 @@ def test_the_runner_has_no_network_and_keeps_no_capability() -> None:
     assert runner["network_mode"] == "none"
     assert runner["cap_drop"] == ["ALL"]
     assert "no-new-privileges" in runner["security_opt"]
+    assert "systempaths=unconfined" in runner["security_opt"]  # else one session can take what Linux counts per user
     assert runner["read_only"] is True
     assert not {"privileged", "devices", "pid", "ipc", "ports"} & runner.keys()
 
@@ -291,12 +293,10 @@ def test_with_gpus_the_runner_gets_devices_and_memory_and_no_way_out() -> None:
         "image",
         "build",
         "environment",
-        "security_opt",
         "mem_limit",
         "memswap_limit",
         "deploy",
     }
-    assert runner["security_opt"] == ["systempaths=unconfined"]
     (wanted,) = runner["deploy"]["resources"]["reservations"]["devices"]
     assert wanted["capabilities"] == ["gpu"]
     settings = {name: str(value) for name, value in runner["environment"].items() if name.startswith("LOCKSTEP_")}

@@ -146,6 +146,19 @@ def test_a_page_names_only_what_exists(path: Path) -> None:
         assert (ROOT / path.parent / link).exists(), link
 
 
+def test_what_the_course_covers_is_in_a_cell_or_named_as_missing() -> None:
+    cells = {
+        f"{file.parent.name}#{name}"
+        for file in (ROOT / "lessons" / "distributed-tensorflow").glob("*/lesson.md")
+        for name in re.findall(r"^```\{code-cell\}.*\n(?:[^`\n].*\n)*?:?name: (\S+)$", file.read_text(), re.MULTILINE)
+    }
+    table = re.findall(r"^\| (.+?) \|(.*)\|(.*)\|$", page("teach/coverage.md"), re.MULTILINE)
+    assert table
+    for topic, where, missing in table[1:]:
+        assert set(re.findall(r"`([\w-]+#[\w-]+)`", where + missing)) <= cells, topic
+        assert "#" in where or missing.strip(), topic
+
+
 @pytest.mark.parametrize("path", READMES, ids=str)
 def test_a_readme_of_a_folder_names_only_files_that_exist(path: Path) -> None:
     text, folder = (ROOT / path).read_text(), ROOT / path.parent
@@ -164,6 +177,7 @@ _SET_BY_OTHERS = {
     "LOCKSTEP_TEST_CLASS",
     "LOCKSTEP_TEST_EXAMPLES",
     "LOCKSTEP_TEST_FUZZ_S",
+    "LOCKSTEP_TEST_JAX_PYTHON",
     "LOCKSTEP_TEST_LATE",
     "LOCKSTEP_TEST_LONG_CASES",
     "LOCKSTEP_TEST_PRESS_MS",

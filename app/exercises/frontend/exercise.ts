@@ -46,7 +46,8 @@ export class Exercise {
       else if (action === "use-try") this.useTry(event.target as Element);
     });
     root.addEventListener("click", (event) => {
-      this.pressed = (event.target as Element).closest("button")?.closest(".hints, .solution-place")?.id ?? "";
+      this.pressed =
+        (event.target as Element).closest("button")?.closest(".hints, .solution-place, .review-place")?.id ?? "";
     });
     document.addEventListener("htmx:after:swap", () => {
       this.keepFocus();

@@ -6,6 +6,7 @@
 
 import { make } from "../../web/frontend/element";
 import { formatNumber } from "../../web/frontend/format-number";
+import { Stepper } from "../../web/frontend/stepper";
 import { say } from "../../web/frontend/strings";
 import { draw } from "../../web/frontend/svg";
 import { disclosed, numbersTable } from "../../web/frontend/table";
@@ -52,50 +53,35 @@ export function drawReplay(data: Replay): HTMLElement {
     lines[i]?.append(flying);
   });
   const words = make("p.replay-words", { "aria-live": "polite" });
-  const button = (label: string, act: () => void): HTMLButtonElement => {
-    const made = make<HTMLButtonElement>("button", { type: "button" }, label);
-    made.addEventListener("click", act);
-    return made;
-  };
-  let stage = 0;
   let timer = 0;
-  const show = (to: number): void => {
-    picture.classList.toggle("reducing", stage === 0 && to === 1);
-    stage = to;
+  const show = (stage: number, before: number): void => {
+    picture.classList.toggle("reducing", before === 0 && stage === 1);
     for (const [i, line] of lines.entries()) line.classList.toggle("waiting", (rows[i] as Row).stage > stage);
     words.textContent = say("picture.stage", {
       stage: stage + 1,
       stages: stages.length,
       words: stages[stage] as string,
     });
-    back.disabled = stage === 0;
-    on.disabled = stage === stages.length - 1;
   };
   const halt = (): void => {
     window.clearInterval(timer);
     timer = 0;
     play.textContent = say("picture.play");
   };
-  const step = (by: number): void => {
-    halt();
-    const hadFocus = [back, on].includes(document.activeElement as HTMLButtonElement);
-    show(Math.min(stages.length - 1, Math.max(0, stage + by)));
-    if (hadFocus && back.disabled) on.focus();
-    else if (hadFocus && on.disabled) back.focus();
-  };
-  const back = button(say("picture.back"), () => step(-1));
-  const on = button(say("picture.on"), () => step(1));
-  const play = button(say("picture.play"), () => {
+  const last = stages.length - 1;
+  const stepper = new Stepper(stages.length, show, halt);
+  const play = make<HTMLButtonElement>("button", { type: "button" }, say("picture.play"));
+  play.addEventListener("click", () => {
     if (timer) return halt();
-    show(stage === stages.length - 1 ? 0 : stage + 1);
+    stepper.go(stepper.step === last ? 0 : stepper.step + 1);
     play.textContent = say("picture.pause");
     timer = window.setInterval(() => {
-      if (!picture.isConnected || stage >= stages.length - 2) halt();
-      if (stage < stages.length - 1) show(stage + 1);
+      if (!picture.isConnected || stepper.step >= last - 1) halt();
+      stepper.go(stepper.step + 1);
     }, PAUSE_MS);
   });
   play.hidden = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  show(0);
+  stepper.go(0);
 
   const heads = [say("picture.element"), ...rows.map((row) => row.name)];
   const body = data.reduced.map((_, i) => [
@@ -107,7 +93,14 @@ export function drawReplay(data: Replay): HTMLElement {
     {},
     make("figcaption", {}, [name, data.algorithm].filter(Boolean).join(" · ")),
     picture,
-    make("div.replay-controls", { role: "group", "aria-label": say("picture.controls") }, back, play, on, words),
+    make(
+      "div.replay-controls",
+      { role: "group", "aria-label": say("picture.controls") },
+      stepper.back,
+      play,
+      stepper.on,
+      words,
+    ),
     disclosed(say("chart.numbers"), () => numbersTable(name, heads, body)),
   );
 }

@@ -1,4 +1,4 @@
-"""Checks of "Parameter servers": old gradients, and updates that must not get lost."""
+"""Checks of "Parameter servers": old gradients, what they do to the rate, and updates that must not get lost."""
 
 from __future__ import annotations
 
@@ -14,6 +14,49 @@ GIVEN = ("add_up", "busy", "done", "handed_out", "schedule_and_note", "steps_of_
 
 def limit(curvature: float, age: int) -> float:
     return 2 * math.sin(math.pi / (2 * (2 * age + 1))) / curvature
+
+
+def ages_of(durations: list[float], updates: int, own_counts: bool = False) -> list[int]:
+    """The ages of the first gradients; ``own_counts``: a worker's own latest update counts, too."""
+    next_write, has_read, ages = list(durations), [0] * len(durations), []
+    for version in range(updates):
+        worker = int(np.argmin(next_write))
+        ages.append(version - has_read[worker])
+        has_read[worker] = version + (0 if own_counts else 1)
+        next_write[worker] += durations[worker]
+    return ages
+
+
+def judge_ages(work: Work, durations: list[float], updates: int) -> None:
+    wanted, workers = ages_of(durations, updates), len(durations)
+    close(
+        work.call("ages", durations, updates),
+        wanted,
+        mistakes={
+            "Only workers of equal speed take turns: the durations decide which one writes next.": [
+                min(version, workers - 1) for version in range(updates)
+            ],
+            "A gradient isn't always as old as the number of the other workers.": [workers - 1] * updates,
+            "A worker's own update doesn't make its next gradient old: it reads again after it.": ages_of(
+                durations, updates, own_counts=True
+            ),
+        },
+    )
+
+
+@check("ages", "Workers of different speed", xp=10, hints=["Who writes next, and which version has it read?"])
+def different_speed(work: Work) -> None:
+    for _ in range(3):
+        workers = int(work.rng.integers(3, 6))
+        durations = [float(duration) for duration in work.rng.uniform(60, 200, size=workers)]
+        judge_ages(work, durations, int(work.rng.integers(20, 40)))
+
+
+@check("ages", "One slow worker", xp=5)
+def one_slow_worker(work: Work) -> None:
+    durations = [float(duration) for duration in work.rng.uniform(60, 100, size=int(work.rng.integers(2, 5)))]
+    durations.insert(int(work.rng.integers(len(durations))), float(work.rng.uniform(500, 900)))
+    judge_ages(work, durations, 60)
 
 
 @check("largest-rate", "One worker", xp=5, hints=["How old is the gradient of somebody who works alone?"])

@@ -1,4 +1,4 @@
-"""Checks of "Surviving failures": data that depends on the step only, and a training that a failure does not change."""
+"""Checks of "Surviving failures": data of a step, and training that neither a failure nor a lost worker changes."""
 
 from __future__ import annotations
 
@@ -157,3 +157,130 @@ def failure(work: Work) -> None:
     used = {node.attr for node in ast.walk(work.tree) if isinstance(node, ast.Attribute)}
     if not used & {"Checkpoint", "CheckpointManager"}:
         fail("Save the state with a tf.train.Checkpoint, and restore it from there.")
+
+
+def share_of_worker(number, workers):
+    """Which examples of a batch a worker reads."""
+    return slice(number, None, workers)
+
+
+def shared_steps(own, targets, batch, rate, steps, weights=None, speed=None, *, read=share_of_worker, divisor=None):
+    """The same as ``momentum_steps`` by several workers, each with inputs of its own.
+
+    ``read`` gets the number of a worker and that of workers; ``divisor`` gets the size of a share; None: ``batch``.
+    """
+    own = [np.hstack([inputs, np.ones((len(inputs), 1))]) for inputs in own]
+    weights = np.zeros(own[0].shape[1]) if weights is None else weights
+    speed = np.zeros_like(weights) if speed is None else speed
+    for step in steps:
+        slope = np.zeros_like(weights)
+        for number, inputs in enumerate(own):
+            here = np.arange(step * batch, (step + 1) * batch)[read(number, len(own))]
+            x, y = inputs[here], targets[here]
+            slope += 2 * x.T @ (x @ weights - y) / (divisor(len(here)) if divisor else batch)
+        speed = 0.9 * speed - rate * slope
+        weights = weights + speed
+    return weights, speed
+
+
+def inputs_of_workers(work: Work, inputs: np.ndarray, batch: int, left: list[int], first: int = 0) -> list[np.ndarray]:
+    """For each of three workers its inputs: only its own share can be trusted, from the step ``first`` on."""
+    own = []
+    for worker in range(3):
+        given = work.rng.normal(size=inputs.shape).astype("float32")
+        if worker in left:
+            for step in range(first, len(inputs) // batch):
+                here = np.arange(step * batch, (step + 1) * batch)[share_of_worker(left.index(worker), len(left))]
+                given[here] = inputs[here]
+        own.append(given)
+    return own
+
+
+def hidden_training(work: Work, batch: int, steps: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Inputs, targets and a learning rate."""
+    rng = work.rng
+    inputs = rng.normal(size=(steps * batch, int(rng.integers(2, 5)))).astype("float32")
+    return inputs, rng.normal(size=steps * batch).astype("float32"), float(rng.uniform(0.06, 0.1))
+
+
+@check("go-on-with-two", "Three workers", xp=10)
+def three_workers(work: Work) -> None:
+    batch, steps = 3 * int(work.rng.integers(3, 6)), int(work.rng.integers(3, 5))
+    inputs, targets, rate = hidden_training(work, batch, steps)
+    own = inputs_of_workers(work, inputs, batch, [0, 1, 2])
+    folder = f"three-{work.rng.integers(10**9)}"
+    weights, _ = momentum_steps(inputs, targets, batch, rate, range(steps))
+    alike = [
+        as_layer(shared_steps(own, targets, batch, rate, range(steps), read=lambda number, workers: slice(None))[0])
+    ] * 3
+    close(
+        work.per_task("train", folder, [0, 1, 2], batch, rate, steps + 1, targets, own=own),
+        [as_layer(weights)] * 3,
+        atol=1e-5,
+        mistakes={"Each worker reads the whole batch.": alike},
+    )
+
+
+@check(
+    "go-on-with-two",
+    "One is lost, and two go on",
+    xp=30,
+    hints=[
+        "Which numbers of your code are wrong once there are two workers?",
+        "The sum of all losses of the global batch is divided by its size. How many workers share it doesn't matter.",
+        "Both of them restore from `folder`.",
+    ],
+)
+def two_go_on(work: Work) -> None:
+    rng = work.rng
+    batch = int(rng.choice([3, 9]))  # three divides it, two does not, and the two shares differ much
+    lost, every = int(rng.integers(1, 3)), int(rng.integers(2, 4))
+    left = [worker for worker in range(3) if worker != lost]
+    saved = every * int(rng.integers(1, 3))
+    kill_at = saved + 1
+    steps = kill_at + int(rng.integers(1, 3))
+    inputs, targets, rate = hidden_training(work, batch, steps)
+    folder = f"fewer-{rng.integers(10**9)}"
+    later = inputs.copy()  # what comes later is not there yet
+    later[kill_at * batch :] = rng.normal(size=later[kill_at * batch :].shape)
+    work.call("train", folder, [0, 1, 2], batch, rate, every, targets, later, kill=f"worker {lost}", at_step=kill_at)
+
+    own = inputs_of_workers(work, inputs, batch, left, saved)
+    got = work.per_task("train", folder, left, batch, rate, every, targets, own=own)
+
+    of_the_left = [own[worker] for worker in left]
+    state = momentum_steps(inputs, targets, batch, rate, range(saved))
+    whole, _ = momentum_steps(inputs, targets, batch, rate, range(steps))
+
+    def ended(first, *begin, **mistake):
+        end, _ = shared_steps(of_the_left, targets, batch, rate, range(first, steps), *begin, **mistake)
+        return [as_layer(end)] * 2
+
+    def old_share(number, workers):
+        return slice(left[number], None, 3)
+
+    def third(size):
+        return 3 * size
+
+    close(
+        [got[worker] for worker in left],
+        [as_layer(whole)] * 2,
+        atol=1e-5,
+        mistakes={
+            "The two begin from the first step: they restore nothing.": ended(0),
+            "The loss is still divided as if there were three workers.": ended(saved, *state, divisor=third),
+            "Each worker divides by the size of its share and by the number of workers, and the shares differ.": ended(
+                saved, *state, divisor=lambda size: 2 * size
+            ),
+            "The gradients of both are added, but each worker divides by the size of its share.": ended(
+                saved, *state, divisor=lambda size: size
+            ),
+            "The share of the lost worker is not read: the others keep their numbers and shares.": ended(
+                saved, *state, read=old_share
+            ),
+            "The share of the lost worker is not read, and the loss is still divided for three workers.": ended(
+                saved, *state, read=old_share, divisor=third
+            ),
+            "The weights come back, but the optimizer has forgotten its momentum.": ended(saved, state[0]),
+        },
+    )

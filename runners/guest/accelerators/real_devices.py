@@ -48,7 +48,7 @@ def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> list[str]:
     split = []
     for gpu, (logical, memory_mb) in zip(gpus, shares, strict=True):
         if memory_mb is None:
-            tf.config.set_memory_growth(gpu, True)
+            tf.config.experimental.set_memory_growth(gpu, True)
         else:
             each = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
             tf.config.set_logical_device_configuration(gpu, [each] * logical)

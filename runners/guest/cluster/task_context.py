@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runners.guest.cluster import endpoints
 from runners.guest.cluster.shared_state import SharedState
@@ -24,6 +24,7 @@ class TaskContext:
         shared_state: see ``SharedState``.
         commands: takes commands for PID 1, each a JSON object of at most ``MAX_COMMAND_BYTES`` in one packet.
         nonce: see ``lanes``.
+        left_out: the numbers of the tasks that do not belong to the cluster which this process has joined.
     """
 
     topology: Topology
@@ -32,6 +33,7 @@ class TaskContext:
     shared_state: SharedState
     commands: socket.socket
     nonce: str
+    left_out: set[int] = field(default_factory=set, compare=False)
 
     @property
     def task(self) -> Task:

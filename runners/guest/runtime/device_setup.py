@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runners.guest.accelerators import real_devices
 from runners.guest.cluster import task_context
-from runners.guest.tf_patches import collectives, gpu, shared_gpus, tpu_errors, tpu_system
+from runners.guest.tf_patches import collectives, gpu, nccl, shared_gpus, tpu_errors, tpu_system
 from runners.wire.topology import Topology
 
 
@@ -19,6 +19,8 @@ def set_up_devices(topology: Topology) -> None:
             limited = real_devices.configure_gpus(shares)
             if limited:
                 shared_gpus.allow_growth(limited)
+            if any(logical > 1 for logical, _ in shares):
+                nccl.replace("nccl-logical")
         return
     match topology.kind:
         case "gpu" | "workers" if topology.devices:

@@ -31,8 +31,10 @@ _BUSY = 0.2
 """The fraction of a core above which a process counts as computing."""
 _HEARS_S = 0.3
 """The time in which a computing main thread handles an interrupt."""
-_NEAR = 6
+_NEAR = 8
 """The number of innermost frames that are searched for TensorFlow."""
+_WAIT_FILES = ("/threading.py", "/queue.py", "/selectors.py", "/multiprocessing/pool.py")
+"""Where Python waits on behalf of TensorFlow, which starts a collective of several devices in a pool of threads."""
 _HELD = {ProcessStatus.ended: "ended", ProcessStatus.paused: "paused", ProcessStatus.slow: "slow"}
 
 
@@ -130,7 +132,7 @@ def is_in_tensorflow(frame: FrameType) -> bool:
             return False
         if "/tensorflow/python/" in here.f_code.co_filename or here.f_code.co_filename == rendezvous.__file__:
             return True
-        if not here.f_code.co_filename.endswith(("/threading.py", "/queue.py", "/selectors.py")):
+        if not here.f_code.co_filename.endswith(_WAIT_FILES):
             return False
         here = here.f_back
     return False
@@ -139,11 +141,12 @@ def is_in_tensorflow(frame: FrameType) -> bool:
 def find_awaited(own: TaskContext, board: SharedState, waited_s: float) -> list[tuple[int, str]]:
     """Find the tasks that a task may be waiting for: number and ``ended``, ``paused``, ``slow``, ``done`` or ``late``.
 
-    Processes that train together wait for each other; the evaluator is not among them, and servers are never late.
+    Processes that train together wait for each other; neither the evaluator nor a worker that the program has left out
+    of its cluster is among them, and servers are never late.
     """
     found: list[tuple[int, str]] = []
     for number, task in enumerate(own.topology.tasks):
-        if number == own.number or task.role == "evaluator":
+        if number == own.number or number in own.left_out or task.role == "evaluator":
             continue
         if why := _HELD.get(board.status(number)):
             found.append((number, why))

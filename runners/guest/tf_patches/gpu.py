@@ -19,7 +19,7 @@ def simulate(count: int) -> None:
     os.putenv("CUDA_VISIBLE_DEVICES", "-1")  # CUDA itself reads this
     gpu_lists.show_gpus(count)
     gpu_names.translate()
-    nccl.subject.apply()
+    nccl.replace("nccl")
     distributed_datasets.tuning.apply()
     os.environ[nvidia_smi.GPU_COUNT_VARIABLE] = str(count)
     os.environ["PATH"] = f"{nvidia_smi.PROGRAM_FOLDER}:{os.environ.get('PATH', os.defpath)}"

@@ -1,15 +1,15 @@
-"""All-reduces on simulated GPUs: NCCL is replaced by ops that give the same sums, and a notice says so.
+"""All-reduces where NCCL cannot run: it is replaced by ops that give the same sums, and a notice says so.
 
-``NcclAllReduce`` would run ops that only CUDA has. Instead, each device adds up the values of all devices, so every
-replica gets the same bits. Between workers (``CommunicationOptions``), TensorFlow itself uses a ring if devices are
-CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own; with an odd number of replicas it omits one of them, and a
-notice says so.
+``NcclAllReduce`` would run ops that only CUDA has, and that fail between logical GPUs of one real GPU. Instead, each
+device adds up the values of all devices, so every replica gets the same bits. Between workers
+(``CommunicationOptions``), TensorFlow itself uses a ring if devices are CPUs. ``HierarchicalCopyAllReduce`` is
+TensorFlow's own; with an odd number of replicas it omits one of them, and a notice says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tensorflow.python.distribute import collective_util
 from tensorflow.python.framework import ops
@@ -24,11 +24,20 @@ _UTILS = "tensorflow.python.distribute.cross_device_utils:"
 subject = Subject(
     __name__,
     when="gpu",
-    because="NCCL needs CUDA",
+    because="NCCL needs a real GPU for each replica",
     since="TensorFlow 2.21",
     test=f"{_TESTS}test_every_all_reduce_gives_the_same_sums_and_nccl_says_once_what_it_is",
     essential=True,
 )
+
+
+def replace(notice: Literal["nccl", "nccl-logical"]) -> None:
+    """Replace NCCL in this process.
+
+    Args:
+        notice: the code of the notice that says why: the GPUs are simulated, or are logical ones of a real GPU.
+    """
+    subject.apply(notice)
 
 
 @subject.patch(
@@ -36,7 +45,7 @@ subject = Subject(
     relies_on=("(tensors)",),
     used_by=(f"{_UTILS}aggregate_gradients_using_nccl",),
 )
-def _all_sum(_: Any, tensors: Sequence[Any]) -> list[Any]:
+def _all_sum(_notice: str, _original: Any, tensors: Sequence[Any]) -> list[Any]:
     """Add up ``tensors`` on the device of each of them.
 
     Raises:
@@ -52,9 +61,9 @@ def _all_sum(_: Any, tensors: Sequence[Any]) -> list[Any]:
 
 
 @subject.patch("tensorflow.python.distribute.cross_device_ops:NcclAllReduce.__init__")
-def _notify_of_nccl(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+def _notify_of_nccl(notice: str, original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
     original(self, *args, **kwargs)
-    notices.notify_once("nccl")
+    notices.notify_once(notice)
 
 
 @subject.patch(
@@ -62,7 +71,7 @@ def _notify_of_nccl(original: Any, self: Any, *args: Any, **kwargs: Any) -> None
     relies_on=("(self)", "._communication_options"),
     test=f"{_TESTS}test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for",
 )
-def _notify_of_the_ring(original: Any, self: Any) -> None:
+def _notify_of_the_ring(_notice: str, original: Any, self: Any) -> None:
     original(self)
     if self._communication_options.implementation == collective_util.CommunicationImplementation.NCCL:
         notices.notify_once("nccl-ring")
@@ -75,7 +84,7 @@ def _notify_of_the_ring(original: Any, self: Any) -> None:
     because="it silently leaves a replica out of the sum if the number of replicas is odd",
     test=f"{_TESTS}test_what_a_hierarchical_copy_leaves_out_is_said",
 )
-def _notify_of_what_is_left_out(original: Any, avail_devices: Sequence[str], replica_grads: Any) -> Any:
+def _notify_of_what_is_left_out(_notice: str, original: Any, avail_devices: Sequence[str], replica_grads: Any) -> Any:
     if len(avail_devices) % 2:
         notices.notify_once("hierarchical-copy", replicas=len(avail_devices))
     return original(avail_devices, replica_grads)

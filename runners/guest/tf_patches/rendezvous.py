@@ -43,6 +43,8 @@ def install_rendezvous(own: TaskContext) -> None:
 def _enable_when_all_are_there(own: TaskContext, original: Any, self: Any, server_def: Any) -> None:
     tasks = [(n, task) for n, task in enumerate(own.topology.tasks) if task.role in ("chief", "worker")]
     named = {address for job in server_def.cluster.job for address in job.tasks.values()}
+    own.left_out.clear()
+    own.left_out.update(n for n, _ in tasks if own.address_of(n) not in named)
     if named != {own.address_of(n) for n, _ in tasks}:  # a cluster that the learner set up
         original(self, server_def)
         return

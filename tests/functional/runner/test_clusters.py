@@ -310,7 +310,8 @@ train(10)
     assert told.outcome == "ok"
     lanes = told.lanes()
     assert lanes["coordinator"] == "at least 10 True\n"
-    assert set((lanes["worker 0"] + lanes["worker 1"]).splitlines()) == {"worked"}
+    worked = [text for lane, text in lanes.items() if lane != "coordinator"]  # one worker may have done it all
+    assert set("".join(worked).splitlines()) == {"worked"}
     told = await learner.run("train(20, kill_at=5)")
     assert told.outcome == "ok"
     assert ("member-ended", "worker 1") in [(e.code, e.lane) for e in told.events if e.kind == "notice"]

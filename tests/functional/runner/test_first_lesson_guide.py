@@ -57,6 +57,7 @@ def reader(node: RealSupervisor, tmp_path: Path) -> Reader:
     return Reader(node, tmp_path)
 
 
+@pytest.mark.long
 async def test_the_lesson_that_it_starts_with_passes_as_it_is(reader: Reader) -> None:
     start, _, check, _ = blocks("sh")
     await reader.follow(start)

@@ -11,6 +11,7 @@ import pytest
 
 from runners.wire.client import RunnerClient
 from runners.wire.protocol import ErrorEvent, Outcome, RunAccepted
+from tests.factories.process_tree import ended
 from tests.factories.real_supervisor import RecordedRun, SessionClient
 
 STUBBORN = {
@@ -130,7 +131,7 @@ async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
 
     assert interrupted.outcome == Outcome.interrupted
     assert (await learner.run("1 + 1")).result == "2"
-    assert not pid_1.is_running() or pid_1.status() == psutil.STATUS_ZOMBIE
+    assert ended(pid_1)
     assert not [p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())]
 
 

@@ -247,11 +247,13 @@ async def test_a_learner_is_judged_once_at_a_time_and_keeps_their_sessions(clien
     learners = [SessionClient(client, owner=owner, topology="cpu") for _ in range(3)]
     for learner in learners:
         await learner.run("x = 1")
-    accepted = [await DIVIDE.submit(client, "import time; time.sleep(1)", owner) for _ in range(3)]
+    accepted = [await DIVIDE.submit(client, "import time; time.sleep(25)", owner) for _ in range(3)]
     with pytest.raises(RequestRefused, match="already waiting"):
         await DIVIDE.submit(client, "", owner)
     states = [(await client.session(each.session.id)).state for each in accepted]
     assert states.count(SessionState.queued) == 2
+    for each in accepted:
+        await client.stop(each.id)
     await asyncio.gather(*(SessionClient(client).read(each) for each in accepted))
     for learner in learners:
         assert (await learner.run("x")).result == "1"

@@ -97,6 +97,9 @@ async def test_a_kernel_that_dies_is_noticed_and_started_again(node: RealSupervi
         manager.add_restart_callback(restarted.set, "restart")
         client.execute("import os; os.kill(os.getpid(), 11)")
         await asyncio.wait_for(restarted.wait(), 30)
+        async with asyncio.timeout(90):  # it says so before it restarts, and a client gives a dead kernel up
+            while not await manager.is_alive():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
         await client.wait_for_ready(timeout=60)
         assert await told(client, "print(1 + 1)") == "2\n"
 
@@ -144,12 +147,14 @@ async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well(nod
 async def test_kernels_take_places_and_a_full_node_says_so(node: RealSupervisor) -> None:
     install_kernels(node.socket)
     first = await asyncio.to_thread(Lease.take, node.socket, LeaseRequest(topology="cpu", key="k" * 32))
+    held = first.hold()
     async with started("lockstep-cpu"):
         assert node.health()["sessions"] == 2
         third = AsyncKernelManager(kernel_name="lockstep-cpu")
         with pytest.raises(LeaseRefused, match="all 2 seats on this node are taken"):
             await third.start_kernel()
     await asyncio.to_thread(first.close)
+    await asyncio.to_thread(held.result, 60)
     async with started("lockstep-cpu") as (_, client):
         assert await told(client, "print(1)") == "1\n"
 

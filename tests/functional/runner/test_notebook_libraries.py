@@ -108,17 +108,26 @@ import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf
 print(tf.keras.__version__[0])
+"""
+STARTS_ONE = """
 import subprocess, sys
 which = "import tensorflow as tf; print(tf.keras.layers.Dense.__module__.split('.')[0])"
 print(subprocess.run([sys.executable, "-c", which], capture_output=True, text=True).stdout)
 """
 
 
-async def test_code_that_chooses_keras_2_is_told_how_and_its_programs_get_it(learner: SessionClient) -> None:
+async def test_code_that_chooses_keras_2_is_told_how(learner: SessionClient) -> None:
     told = await learner.run(CHOICE)
 
-    assert told.stdout.split() == ["3", "tf_keras"]
+    assert told.stdout == "3\n"
     assert [event.code for event in told.events if isinstance(event, NoticeEvent)] == ["keras-2-chosen"]
+
+
+@pytest.mark.long
+async def test_programs_of_code_that_chooses_keras_2_get_it(learner: SessionClient) -> None:
+    await learner.run(CHOICE)
+
+    assert (await learner.run(STARTS_ONE)).stdout.split() == ["tf_keras"]
 
 
 PROGRAM = """

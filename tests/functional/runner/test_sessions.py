@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -27,29 +28,41 @@ async def until(client: RunnerClient, session: str, state: SessionState) -> Sess
 
 
 @pytest.fixture(scope="module")
-def narrow() -> Iterator[RealSupervisor]:
-    """A node with one seat and one session per learner, which ends after a moment without work.
-
-    The moment is long enough for a few requests in a row, on a machine where each takes a second.
-    """
-    node = RealSupervisor(limits__run_s=60, max_sessions=1, sessions_per_learner=1, idle_s=5)
-    yield node.start()
-    node.remove()
-
-
-@pytest.fixture(scope="module")
-def crowded() -> Iterator[RealSupervisor]:
-    """A node with three seats, whose sessions are evicted after a moment of idleness."""
-    node = RealSupervisor(limits__run_s=60, max_sessions=3, eviction_grace_s=0.5)
-    yield node.start()
+def _crowded() -> Iterator[RealSupervisor]:
+    node = RealSupervisor(limits__run_s=60, max_sessions=3, sessions_per_learner=1, eviction_grace_s=0.5)
+    yield node
     node.remove()
 
 
 @pytest.fixture
-async def guest(narrow: RealSupervisor) -> AsyncIterator[RunnerClient]:
-    """A client of the narrow node."""
-    async with narrow.client() as client:
+def crowded(_crowded: RealSupervisor) -> RealSupervisor:
+    """A node with three seats and one session per learner, whose sessions are evicted after a moment of idleness.
+
+    It is started again for the next test after one that has ended it.
+    """
+    return _crowded if _crowded.alive else _crowded.start()
+
+
+@pytest.fixture
+async def guest(crowded: RealSupervisor) -> AsyncIterator[RunnerClient]:
+    """A client of that node, on which others hold all seats but one."""
+    async with crowded.client() as client:
+        others = [SessionClient(client) for _ in range(2)]
+        for other in others:
+            await other.submit(BUSY)
+            await until(client, other.session, SessionState.busy)
         yield client
+        for other in others:
+            await other.leave()
+
+
+@pytest.fixture
+async def forgetful() -> AsyncIterator[RunnerClient]:
+    """A client of a node whose sessions end after five seconds without work."""
+    node = RealSupervisor(limits__run_s=60, idle_s=5)
+    async with node.start().client() as client:
+        yield client
+    node.remove()
 
 
 async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_ends(learner: SessionClient) -> None:
@@ -156,18 +169,18 @@ async def test_a_run_that_ignores_the_interrupt_ends_with_its_session(learner: S
 async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(
     node: RealSupervisor, learner: SessionClient
 ) -> None:
-    def belongings() -> tuple[set[Path], set[Path]]:
-        (folder,) = node.folders()
-        return {path for group in node.cgroups() for path in group.glob("*/")}, set(folder.iterdir())
-
-    await learner.run("import subprocess; p = subprocess.Popen(['sleep', '1234'])")
+    told = await learner.run(
+        "import os, socket, subprocess\np = subprocess.Popen(['sleep', '1234'])\n"
+        "for fd in range(3, 100):\n    try: name = socket.socket(fileno=os.dup(fd)).getsockname()\n"
+        "    except OSError: continue\n    if str(name).endswith('/k-1'): print(name)"
+    )
+    folder = Path(told.stdout.splitlines()[0]).parent
+    groups = [group / folder.name for group in node.cgroups()]
     assert any("sleep" in p for p in node.processes())
-    groups, folders = belongings()
+    assert all(path.exists() for path in (folder, *groups))
     await learner.client.end(learner.session)
     assert not any("sleep" in p for p in node.processes())
-    groups_after, folders_after = belongings()
-    assert len(folders - folders_after) == 1
-    assert len(groups - groups_after) == len(node.cgroups())
+    assert not any(path.exists() for path in (folder, *groups))
 
 
 async def test_a_kernel_that_dies_while_idle_is_replaced(learner: SessionClient) -> None:
@@ -179,10 +192,11 @@ async def test_a_kernel_that_dies_while_idle_is_replaced(learner: SessionClient)
     assert (await learner.run("1 + 1")).result == "2"
 
 
-async def test_a_session_without_work_ends_and_the_next_run_works(guest: RunnerClient) -> None:
-    learner = SessionClient(guest)
+@pytest.mark.long
+async def test_a_session_without_work_ends_and_the_next_run_works(forgetful: RunnerClient) -> None:
+    learner = SessionClient(forgetful)
     await learner.run("x = 1")
-    info = await until(guest, learner.session, SessionState.gone)
+    info = await until(forgetful, learner.session, SessionState.gone)
     assert info.gone_because == "idle"
 
     told = await learner.run("'x' in globals()")
@@ -367,12 +381,23 @@ async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient)
 async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
     busy = SessionClient(guest)
     await busy.submit(BUSY)
-    crowd = [SessionClient(guest) for _ in range(10)]
+    crowd = [SessionClient(guest) for _ in range(30)]
     for learner in crowd:
         await guest.request_session(learner.session, learner.spec)
     late = SessionClient(guest)
     with pytest.raises(RequestRefused, match="try again later") as refused:
         await late.submit("1")
-    assert refused.value.refusal.limit == ReachedLimit(name="sessions", value=1, unit="count")
+    assert refused.value.refusal.limit == ReachedLimit(name="sessions", value=3, unit="count")
     for learner in (*crowd, busy):
         await learner.leave()
+
+
+async def test_a_supervisor_that_is_asked_to_end_leaves_nothing_of_its_sessions(crowded: RealSupervisor) -> None:
+    async with crowded.client() as client:
+        learners = [SessionClient(client) for _ in range(3)]
+        await asyncio.gather(*(learner.run("1") for learner in learners))
+        await learners[0].submit("while True: pass")
+        await learners[1].submit("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
+        assert crowded.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
+    assert crowded.folders() == []
+    crowded.wait(lambda: not crowded.processes() and not crowded.cgroups(), 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from runners.config.settings import MiB
+from runners.jupyter.lease_client import Lease
 from runners.wire.client import RequestRefused, RunnerClient
-from runners.wire.protocol import Health, Outcome, ReachedLimit
+from runners.wire.protocol import Health, LeaseRequest, Outcome, ReachedLimit
 from tests.factories import short_timeouts
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
@@ -222,9 +224,9 @@ async def test_the_supervisor_goes_first_when_a_session_is_busy(learner: Session
 
 
 async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare: RealSupervisor) -> None:
-    lease = {"topology": "cpu", "keras": 3, "key": "0" * 32}
-    status, kernel = bare.ask("POST", "/kernels", lease)
-    assert status == 200
+    lease = LeaseRequest(topology="cpu", key="0" * 32)
+    leased = await asyncio.to_thread(Lease.take, bare.socket, lease)
+    end = leased.hold()
     async with bare.client() as trusted, RunnerClient(bare.socket, untrusted_users=True) as web:
         mine = SessionClient(trusted)
         assert (await mine.run("print(1)")).stdout == "1\n"
@@ -233,8 +235,8 @@ async def test_no_untrusted_users_code_runs_where_no_cgroup_limits_it(bare: Real
                 await learner.run("print(1)")
             assert (run.value.status, run.value.refusal.code) == (403, "unsafe")
 
-    bare.wait(lambda: bare.ask("DELETE", f"/kernels/{kernel['id']}")[0] == 404, 5)  # bare kernels end, too
-    assert bare.ask("POST", "/kernels", lease)[0] == 403
+    assert await asyncio.to_thread(end.result, 90) == -signal.SIGKILL  # bare kernels end, too
+    assert bare.ask("POST", "/kernels", lease.model_dump())[0] == 403
     health = Health.model_validate(bare.health())
     assert (health.untrusted_users, health.safe) == (True, False)
     assert health.refuses.endswith("'lockstep doctor' says what to do. Missing: memory, CPU share.")

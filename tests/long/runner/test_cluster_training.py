@@ -303,3 +303,25 @@ async def test_a_worker_paused_after_another_restarts_is_named_and_catches_up(cl
     assert told.lanes("stdout") == {"coordinator": "True\n"}
     assert "waiting-for-paused" in [event.code for event in told.events if event.kind == "notice"]
     await learner.leave()
+
+
+ALONE = """
+import json, os, tempfile
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    total = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0:
+    tf.train.Checkpoint(total=total).save(tempfile.mkdtemp() + "/checkpoint")
+"""
+
+
+async def test_a_worker_that_saves_a_sum_over_all_alone_does_not_wait_forever(
+    client: RunnerClient,
+) -> None:
+    learner = SessionClient(client, topology="workers:2")
+    told = await learner.run(ALONE)
+    notices = [(event.code, event.lane) for event in told.events if event.kind == "notice"]
+    assert notices == [("waiting-for-done", "worker 0"), ("wait-broken-off", "worker 0")]
+    assert told.outcome == "error"
+    await learner.leave()

@@ -59,12 +59,14 @@ async def test_a_class_is_judged_one_after_the_other_and_leaves_nothing_behind(
 
 
 async def test_a_queued_judgement_does_not_keep_a_run_waiting(client: RunnerClient) -> None:
-    slow = [await ONE.submit(client, "import time; time.sleep(4)\ndef f(x): return 0") for _ in range(2)]
+    wrong = "def f(x): return 0"
+    slow, queued = [await ONE.submit(client, code) for code in (f"import time; time.sleep(25)\n{wrong}", wrong)]
     learner = SessionClient(client, topology="cpu")
     assert (await learner.run("1 + 1")).result == "2"
-    assert (await client.session(slow[1].session.id)).state == SessionState.queued
+    assert (await client.session(queued.session.id)).state == SessionState.queued
     await learner.leave()
-    assert [(await SessionClient(client).read(each)).verdict for each in slow] == ["failed", "failed"]
+    await client.stop(slow.id)
+    assert [(await SessionClient(client).read(each)).verdict for each in (slow, queued)] == ["lost", "failed"]
 
 
 async def test_a_judgement_is_lost_with_its_supervisor(small: RealSupervisor, client: RunnerClient) -> None:

@@ -51,7 +51,13 @@ def shape(work):
     close(work.call("double", x), work.reference("double", x))
 """
 RIGHT = "def double(x):\n    return x + x\n"
-SLOW = "import time\nprint('going', flush=True)\ntime.sleep({seconds})\n" + RIGHT
+SLOW = "import time\nprint('going', flush=True)\ntime.sleep(60)\n" + RIGHT
+WAITING = "waiting"
+"""The file that a submission makes: it goes on when it is gone. (From outside, no file can be made there.)"""
+WAITS = (
+    f"import os, time\nopen('/tmp/{WAITING}', 'w').close()\nprint('going', flush=True)\n"
+    f"while os.path.exists('/tmp/{WAITING}'): time.sleep(0.05)\n{RIGHT}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,12 @@ async def submit(client: httpx.AsyncClient, code: str) -> str:
     return str(response.json()["id"])
 
 
+def sandboxes_with(node: RealSupervisor, file: str) -> list[Path]:
+    """The folder ``/tmp`` of each process that sees this file there, as seen from outside."""
+    folders = [Path(f"/proc/{process.split()[0]}/root/tmp") for process in node.processes()]
+    return [folder for folder in folders if (folder / file).exists()]
+
+
 async def until(app: FastAPI, run_id: str, kind: str) -> dict[str, Any]:
     """The first event of this kind that is stored for a run."""
     events = select(RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.kind == kind).limit(1)
@@ -130,7 +142,7 @@ async def passes(app: FastAPI, visitor: httpx.AsyncClient) -> None:
 async def test_a_killed_runner_costs_no_try_and_the_next_one_is_judged_once(
     app: FastAPI, visitor: httpx.AsyncClient, mortal: RealSupervisor
 ) -> None:
-    run_id = await submit(visitor, SLOW.format(seconds=60))
+    run_id = await submit(visitor, SLOW)
     await until(app, run_id, "text")
     mortal.stop(signal.SIGKILL)
     mortal.start()
@@ -148,15 +160,10 @@ async def test_a_killed_judge_is_a_fault_that_costs_no_try(
     app: FastAPI, visitor: httpx.AsyncClient, mortal: RealSupervisor
 ) -> None:
     run_id = await submit(visitor, RIGHT + "# slow-check")
-
-    def judges() -> list[int]:
-        processes = [int(process.split()[0]) for process in mortal.processes()]
-        return [process for process in processes if Path(f"/proc/{process}/root/tmp/{JUDGE}").exists()]
-
-    await asyncio.to_thread(mortal.wait, judges)
-    for judge in judges():
+    await asyncio.to_thread(mortal.wait, lambda: sandboxes_with(mortal, JUDGE))
+    for folder in sandboxes_with(mortal, JUDGE):
         with suppress(ProcessLookupError):  # the first may be the judge's PID 1
-            os.kill(judge, signal.SIGKILL)
+            os.kill(int(folder.parts[2]), signal.SIGKILL)
     assert (await until(app, run_id, "finished"))["outcome"] == "ok"
     assert await verdicts(app) == ["fault"]
     panel = (await visitor.get(PANEL)).text
@@ -166,12 +173,16 @@ async def test_a_killed_judge_is_a_fault_that_costs_no_try(
     assert await verdicts(app) == ["fault", "passed"]
 
 
-async def test_a_web_process_that_restarts_in_between_stores_one_verdict(real_settings: Settings) -> None:
+async def test_a_web_process_that_restarts_in_between_stores_one_verdict(
+    real_settings: Settings, mortal: RealSupervisor
+) -> None:
     async with site(real_settings) as app, browser_client(app) as client:
-        run_id = await submit(client, SLOW.format(seconds=8))
+        run_id = await submit(client, WAITS)
         await until(app, run_id, "text")
     async with site(real_settings) as again:
-        assert await verdicts(again) == [None], "it ended before the second process could store it"
+        assert await verdicts(again) == [None]
+        for folder in sandboxes_with(mortal, WAITING):
+            (folder / WAITING).unlink(missing_ok=True)  # several processes see the same one
         await until(again, run_id, "finished")
         assert await verdicts(again) == ["passed"]
         assert await awards(again) == ["check", "check", "exercise"]

@@ -13,6 +13,7 @@ import pytest
 from runners.wire.protocol import Outcome
 from tests.factories import fake_tpu_supervisor
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
+from tests.functional.runner.judged import Exercise
 
 SEEN = f"""
 import os
@@ -82,6 +83,33 @@ async def test_a_late_request_is_refused_if_devices_are_not_simulated(strict: Re
     notice = next(event for event in had_not.events if event.kind == "notice")
     assert (notice.code, notice.values["reason"]) == ("session-failed", "no-device")
     assert "in use by another session, and this server does not simulate TPUs" in notice.text
+
+
+DEVICES = Exercise(
+    solution="def f(): return len(__import__('tensorflow').config.list_logical_devices('TPU'))",
+    checks="""
+        @check("task", "The devices are simulated")
+        def simulated(work):
+            equal(work.call("f"), work.reference("f"))
+    """,
+    topology="tpu:8",
+)
+
+
+@pytest.mark.parametrize("devices", ["either", "strict"])
+async def test_judgements_simulate_their_devices_while_a_session_holds_the_real_one(
+    devices: str, request: pytest.FixtureRequest
+) -> None:
+    node: RealSupervisor = request.getfixturevalue(devices)
+    async with node.client() as client:
+        learner = SessionClient(client, topology="tpu:8")
+        had = await learner.run(SEEN)
+        judged = await DEVICES.judge(client)
+        await learner.leave()
+        alone = await DEVICES.judge(client)
+
+    assert had.result == HAS_IT
+    assert (judged.verdict, alone.verdict) == ("passed", "passed"), judged.text
 
 
 @pytest.mark.parametrize("devices", ["either", "strict"])

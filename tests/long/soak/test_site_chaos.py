@@ -35,6 +35,7 @@ from tests.factories.comments import COMMENTS_URL
 from tests.factories.course import LESSON
 from tests.factories.http_server import free_port
 from tests.factories.postgresql_server import PostgresqlServer, postgresql_server
+from tests.factories.process_tree import children, name, web_processes
 from tests.factories.serve_command import ServeCommand
 from tests.factories.small_disk import SmallDisk, small_disk
 from tests.factories.sse_client import live_stream
@@ -82,7 +83,7 @@ class Site:
     """When a run was pressed that ended well, and after which a comment was accepted."""
 
     def web_processes(self) -> list[psutil.Process]:
-        return [p for p in self.service.web().children() if "spawn_main" in " ".join(p.cmdline())]
+        return web_processes(self.service.web())
 
 
 @pytest.fixture
@@ -142,8 +143,8 @@ async def _behind_caddy(direct: str, folder: Path) -> AsyncIterator[tuple[str, a
     try:
         yield url, process
     finally:
-        for each in psutil.Process().children():
-            if each.name() == "caddy":
+        for each in children(os.getpid()):
+            if name(each) == "caddy":
                 each.kill()
 
 
@@ -295,9 +296,9 @@ async def _injure(site: Site, working: list[asyncio.Task[None]]) -> list[tuple[s
     ends = time.monotonic() + CHAOS_S
     await _works_again(site, time.monotonic(), working)
     while not rows or time.monotonic() < ends:
-        for name, injure in injuries.items():
+        for injury, injure in injuries.items():
             await injure()
-            rows.append((name, await _works_again(site, time.monotonic(), working)))
+            rows.append((injury, await _works_again(site, time.monotonic(), working)))
     return rows
 
 

@@ -6,7 +6,9 @@ import ast
 from pathlib import Path
 
 APP = Path("app")
-HTTP_MODULES = {"dependencies", "feature", "metrics_server", "navigation", "observability", "responses", "routes"}
+HTTP_MODULES = {
+    *("api_access", "dependencies", "feature", "metrics_server", "navigation", "observability", "responses", "routes")
+}
 """Beside ``app.web``, ``app.main`` and the modules whose names end in ``_routes``."""
 
 

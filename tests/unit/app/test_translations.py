@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -32,13 +33,14 @@ Key = str | tuple[str, ...]
 Texts = str | list[str] | tuple[str, ...] | None
 
 
-def _in_the_code() -> set[Key]:
-    """Every message that the code and the templates mark."""
+@cache
+def _in_the_code() -> frozenset[Key]:
+    """Every message that the code and the templates mark. The search takes two seconds."""
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]["mappings"]
     methods = [(table["pattern"], table["method"]) for table in tables]
     keywords = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
     found = extract_from_dir(ROOT, methods, {}, keywords, directory_filter=lambda path: _is_ours(Path(path)))
-    return {message for _file, _line, message, _comments, _context in found}
+    return frozenset(message for _file, _line, message, _comments, _context in found)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -75,7 +77,8 @@ def test_the_search_for_messages_finds_those_of_code_templates_and_counts() -> N
 def test_every_message_of_the_code_is_in_the_catalog_and_no_other(code: str) -> None:
     in_catalog = {message.id for message in _messages(code)}
     in_code = _in_the_code()
-    assert (in_code - in_catalog, in_catalog - in_code) == (set(), set()), "missing, stale"
+    missing, stale = in_code - in_catalog, in_catalog - in_code
+    assert (missing, stale) == (frozenset(), set())
     assert not _catalog(code).obsolete
 
 
@@ -113,6 +116,12 @@ def test_every_translation_is_written_in_its_own_script(code: str) -> None:
     script = SCRIPTS[code]
     foreign = [message.id for message in _messages(code) if not all(map(script.search, _texts(message.string)))]
     assert foreign == []
+
+
+def test_chinese_addresses_the_reader_in_one_way() -> None:
+    """As lessons do; see docs/teach/terms.md."""
+    formal = [message.id for message in _messages("zh") if any("您" in text for text in _texts(message.string))]
+    assert formal == []
 
 
 @pytest.mark.parametrize("code", TRANSLATED)

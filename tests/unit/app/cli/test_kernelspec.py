@@ -20,8 +20,11 @@ USUAL_NAMES = {
     "lockstep-gpu-4-keras-2",
     "lockstep-gpu-8",
     "lockstep-ps-2-1",
+    "lockstep-ps-2-2",
     "lockstep-tpu-8",
     "lockstep-workers-2",
+    "lockstep-workers-2xgpu-2",
+    "lockstep-workers-3",
 }
 
 

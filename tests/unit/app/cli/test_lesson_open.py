@@ -93,7 +93,7 @@ def _heeds_ctrl_c() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_heeds_ctrl_c")
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_jupyterlab_ends_before_the_command_that_is_told_to_end(
     lessons: Path, said: Path, settings: Settings, signum: signal.Signals
 ) -> None:

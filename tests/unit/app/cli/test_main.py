@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.main import import_quickly
 from app.version import described_version
 
 HEAVY = {"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "structlog", "uvicorn"}
@@ -96,3 +98,10 @@ def test_mistakes_in_settings_of_both_programs_are_listed_at_once(tmp_path: Path
     assert "Value error" not in said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_garbage_is_searched_for_again_after_an_import_that_fails() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        import_quickly("app.cli.no_such_command")
+
+    assert gc.isenabled()

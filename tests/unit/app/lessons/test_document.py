@@ -205,6 +205,16 @@ def test_a_cell_that_is_not_closed_is_reported_where_the_next_block_begins() -> 
     ]
 
 
+def test_a_title_with_backticks_that_hides_a_block_is_an_error() -> None:
+    hint = "remove them, or open and close the block with ~~~ in place of ```"
+
+    assert errors_in_body("Words.\n\n```{note} What `x` is\nA note.\n```\n")[0] == (
+        3,
+        f"backticks in its title keep {{note}} from being a block; {hint}",
+    )
+    assert errors_in_body("~~~{note} What `x` is\nA note.\n~~~\n\n```{note}``` makes a `note`.\n") == []
+
+
 def test_a_link_without_a_target_is_an_error() -> None:
     assert errors_in_body("Words [here]().\n") == [(1, "the link has no target; write where it leads between ( and )")]
 

@@ -75,6 +75,19 @@ def test_a_lesson_has_its_exercise_with_checks_task_and_solution(folder: Path) -
     ]
 
 
+def test_an_exercise_says_whether_instructors_review_it(folder: Path) -> None:
+    write_lesson(folder, BODY.replace(":xp: 25\n", ":xp: 25\n:review: manual\n"), header=HEADER)
+    assert problems(folder) == []
+    for language in ("en", "ko"):
+        (cell,) = lesson(folder, language).exercises
+        assert cell.exercise is not None
+        assert cell.exercise.is_reviewed
+    write_lesson(folder, BODY, header=HEADER)
+    (cell,) = lesson(folder).exercises
+    assert cell.exercise is not None
+    assert not cell.exercise.is_reviewed
+
+
 def test_a_lesson_has_its_quizzes_and_predictions_where_they_are_written(folder: Path) -> None:
     made = lesson(folder)
     kinds = [block.block_kind for block in made.blocks]
@@ -191,6 +204,8 @@ def test_the_digest_changes_with_each_file_of_the_exercises(folder: Path, name: 
         (EXERCISE.replace("\n\n", "\n:needs: [run, run]\n\n"), 4, "'needs' names the cell 'run' twice; keep one"),
         (EXERCISE.replace("\n\n", "\n:seconds: 301\n\n"), 4, "'seconds' must be a whole number from 1 to 300"),
         (EXERCISE.replace("\n\n", "\n:xp: -1\n\n"), 4, "'xp' must be a whole number from 0 to 100"),
+        (EXERCISE.replace("\n\n", "\n:review: peer\n\n"), 4, "'review' must be 'manual': instructors review"),
+        (RUN.replace("\n\n", "\n:review: manual\n\n"), 3, "'review' is for exercises; add"),
         (RUN.replace("\n\n", "\n:xp: 5\n\n"), 3, "'xp' is for exercises; add ':tags: [exercise]', or remove it"),
         (
             f"```{{exercise}} Title\n:label: run\n\nDo.\n```\n\n{RUN}",

@@ -24,7 +24,7 @@ def test_shapes_words_and_colours_of_the_theme_get_through() -> None:
     words = "<desc>Two &amp; two</desc>"
     shape = '<g fill="var(--r0, #0072b2)"><text x="1">a <tspan dy="2">b</tspan> &lt;c</text></g>'
 
-    assert inline_svg(svg(words + shape), 'A "ring"') == (
+    assert inline_svg(svg(words + shape), 'A "ring"').html == (
         '<svg class="drawing" role="img" aria-label="A &quot;ring&quot;" viewBox="0 0 10 20" width="10" height="20">'
         f"{words}{shape}</svg>"
     )
@@ -54,6 +54,16 @@ def test_shapes_words_and_colours_of_the_theme_get_through() -> None:
         (b"\xff\xfe" + svg("").decode().encode("utf-16-le"), "not well-formed XML"),
         (svg(" " * MAX_SVG_BYTES), "bytes"),
         (b"<html/>", "it must be an <svg>"),
+        (svg("<g data-steps='0-2'/>"), "write a step"),
+        (svg("<g data-steps='3-2'/>"), "write a step"),
+        (svg("<g data-steps='1 onload=x'/>"), "write a step"),
+        (svg("<g display='none'/>"), "write a step"),
+        (svg("<g data-steps='2-' display='inline'/>"), "'display' is 'inline'"),
+        (svg("<g data-steps='1-'/>"), "nothing changes in step 2 of 2"),
+        (svg("<g data-steps='2-'/><g data-steps='5-'/>"), "nothing changes in step 3 of 5"),
+        (svg("".join(f"<g data-steps='{n}-'/>" for n in range(1, 42))), "at most 40"),
+        (svg("<g data-steps='1'/><g data-steps='2'/>"), "lacks display="),
+        (svg("<g data-steps='2-' display='none'/>"), "has display="),
     ],
 )
 def test_anything_else_is_refused_with_a_reason(source: bytes, why: str) -> None:
@@ -63,13 +73,13 @@ def test_anything_else_is_refused_with_a_reason(source: bytes, why: str) -> None
     assert why in str(refused.value)
 
 
-def _course(root: Path, picture: bytes) -> Snapshot:
+def _course(root: Path, picture: bytes, text: str = FIGURE) -> Snapshot:
     folder = root / "course" / "rings"
     (folder / "assets").mkdir(parents=True, exist_ok=True)
     (root / "course" / "course.toml").write_text(
         'title = "C"\nsummary = "S."\n[[modules]]\nslug = "m"\ntitle = "M"\nlessons = ["rings"]\n', encoding="utf-8"
     )
-    (folder / "lesson.md").write_text(f"---\n{FRONT_MATTER}---\n\n{FIGURE}", encoding="utf-8")
+    (folder / "lesson.md").write_text(f"---\n{FRONT_MATTER}---\n\n{text}", encoding="utf-8")
     (folder / "assets" / "ring.svg").write_bytes(picture)
     return load_snapshot(root, Snapshot())
 
@@ -98,6 +108,43 @@ def test_a_drawing_that_cannot_be_inlined_stays_a_picture_and_is_reported(tmp_pa
     assert "script" not in _page(snapshot)
     assert len(snapshot.mistakes) == 2
     assert "the drawing assets/ring.svg cannot be part of the page: it has <script>" in str(snapshot.mistakes[0])
+
+
+MOVING = svg('<g data-steps="1" display="none"/><g data-steps="2-3"/><path data-steps="3" d="M0 0"/>', ASKING)
+IN_STEPS = "```{figure} assets/ring.svg\n:alt: A ring\n\nOf four.\n\n1. One.\n2. Two.\n\n   - In two parts.\n"
+
+
+def test_a_drawing_with_steps_says_how_many_and_shows_the_last(tmp_path: Path) -> None:
+    snapshot = _course(tmp_path, MOVING, IN_STEPS + "3. Three.\n```\n")
+
+    assert snapshot.mistakes == ()
+    assert '<figure><svg class="drawing" data-step-count="3" role="img"' in _page(snapshot)
+    assert '<g data-steps="1" display="none"></g><g data-steps="2-3"></g>' in _page(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [(IN_STEPS + "```\n", 2), (IN_STEPS + "3. Three.\n\nAnd so on.\n```\n", 0), (FIGURE, 0)]
+)
+def test_each_step_of_a_drawing_needs_a_text(tmp_path: Path, text: str, told: int) -> None:
+    snapshot = _course(tmp_path, MOVING, text)
+
+    wrong = f"the drawing assets/ring.svg has 3 steps, and the lesson has a text for {told}"
+    assert snapshot.mistakes
+    assert all(wrong in str(mistake) for mistake in snapshot.mistakes)
+
+
+def test_a_translated_drawing_has_the_steps_of_the_english_one(tmp_path: Path) -> None:
+    _course(tmp_path, MOVING, IN_STEPS + "3. Three.\n```\n")
+    folder = tmp_path / "course" / "rings"
+    (folder / "assets" / "ring.ko.svg").write_bytes(
+        svg('<g data-steps="1" display="none"/><g data-steps="2"/>', ASKING)
+    )
+    figure = IN_STEPS.replace("ring.svg", "ring.ko.svg") + "```\n"
+    (folder / "lesson.ko.md").write_text(f"---\ntitle: 링\nsummary: 링.\n---\n\n{figure}", encoding="utf-8")
+
+    (mistake,) = load_snapshot(tmp_path, Snapshot()).mistakes
+
+    assert "the drawing assets/ring.ko.svg has 2 steps and ring.svg has 3" in str(mistake)
 
 
 def test_a_file_that_does_not_ask_stays_a_picture(tmp_path: Path) -> None:

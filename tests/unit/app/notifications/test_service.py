@@ -17,10 +17,14 @@ from tests.factories.accounts import store_account
 
 
 async def tell(
-    db: Database, account: Account, subject: str = "c1", kind: NotificationKind = NotificationKind.reply, **more: str
+    db: Database,
+    account: Account,
+    subject: str = "c1",
+    kind: NotificationKind = NotificationKind.reply,
+    actor_id: str | None = None,
 ) -> None:
     async with db.writing() as session:
-        await service.notify(session, [account.id], kind, subject, **more)
+        await service.notify(session, [account.id], kind, subject, actor_id)
 
 
 async def unread(db: Database, account: Account) -> int:
@@ -52,6 +56,29 @@ async def test_a_report_made_by_several_at_once_is_shown_once(database: Database
     ada = await store_account(database)
     await asyncio.gather(*(tell(database, ada) for _ in range(8)))
     assert await unread(database, ada) == 1
+
+
+async def test_news_of_a_subject_notify_again_whoever_has_read_of_it(database: Database) -> None:
+    ada, bob = await store_account(database), await store_account(database)
+
+    async def news() -> None:
+        async with database.writing() as session:
+            people = [ada.id, bob.id]
+            await service.notify(session, people, NotificationKind.review_request, "g", again=True)
+
+    await asyncio.gather(*(news() for _ in range(5)))
+    assert (await unread(database, ada), await unread(database, bob)) == (1, 1)
+    async with database.writing() as session:
+        first = await service.find_unread(session, ada.id, NotificationKind.review_request, "g")
+        await session.execute(update(Notification).values(emailed_at=now()))
+        await service.mark_read(session, ada.id, first)
+    await asyncio.gather(*(news() for _ in range(5)))
+    assert (await unread(database, ada), await unread(database, bob)) == (1, 1)
+    async with database.session() as session:
+        emailed = {row.account_id: row.emailed_at is not None for row in await session.scalars(select(Notification))}
+        again = await service.find_unread(session, ada.id, NotificationKind.review_request, "g")
+    assert emailed == {ada.id: False, bob.id: True}  # nobody is emailed twice before they have read the first
+    assert again not in (None, first)
 
 
 async def test_the_list_goes_on_where_a_page_ends_and_shows_each_once(database: Database) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.accounts.models import Role
 from app.db import Database, now
 from app.runs.errors import AddressQuotaReached, QuotaReached
 from app.runs.models import Run
@@ -19,7 +20,7 @@ from tests.factories.stored_output import store_run_with_output
 from tests.factories.stored_runs import store_run
 
 MiB = 1024 * 1024
-LIMITS = QuotaLimits(account=4 * MiB, visitor=MiB, address=2 * MiB)
+LIMITS = QuotaLimits(account=4 * MiB, staff=5 * MiB, visitor=MiB, address=2 * MiB)
 PLACE = "198.51.100.7"
 
 
@@ -44,7 +45,7 @@ def quotas(database: Database, clock: Clock) -> Quotas:
 
 
 def _visitor(name: str = "v", network: str | None = None) -> QuotaOwner:
-    return QuotaOwner(name, has_account=False, network=network)
+    return QuotaOwner(name, network=network)
 
 
 async def _store(quotas: Quotas, owner: QuotaOwner, size: int) -> ReachedLimit | None:
@@ -84,7 +85,7 @@ async def test_many_cookies_of_one_address_share_what_it_may_store(quotas: Quota
 
     assert stored == 2 * MiB
     assert await _store(quotas, _visitor("elsewhere", "203.0.113.9"), MiB) is None
-    assert await _store(quotas, QuotaOwner("a", has_account=True), MiB) is None
+    assert await _store(quotas, QuotaOwner("a", Role.learner), MiB) is None
 
 
 def _admit(quotas: Quotas, owners: Iterable[QuotaOwner]) -> None:
@@ -100,13 +101,21 @@ async def test_a_run_is_refused_in_words_while_nothing_more_fits(quotas: Quotas)
 
 
 async def test_an_account_has_its_own_larger_quota(quotas: Quotas) -> None:
-    owner = QuotaOwner("a", has_account=True)
+    owner = QuotaOwner("a", Role.learner)
 
     assert await _store(quotas, owner, 3 * MiB) is None
     limit = await _store(quotas, owner, 2 * MiB)
 
     assert limit is not None
     assert limit.value == 4 * MiB
+
+
+@pytest.mark.parametrize("role", [Role.instructor, Role.admin])
+async def test_staff_has_a_quota_of_its_own(quotas: Quotas, role: Role) -> None:
+    limit = await quotas.room(QuotaOwner("a", role), 6 * MiB)
+
+    assert limit is not None
+    assert limit.value == 5 * MiB
 
 
 async def test_what_could_not_be_stored_does_not_use_up_the_quota(quotas: Quotas) -> None:
@@ -132,14 +141,14 @@ async def test_what_live_runs_alone_fill_is_cut(quotas: Quotas, database: Databa
     assert await quotas.room(_visitor(), 100, last=True) is None  # how a run ended is never lost
 
 
-@pytest.mark.parametrize("has_account", [False, True])
+@pytest.mark.parametrize("role", [None, Role.learner, Role.admin])
 async def test_the_owner_of_a_run_is_looked_up_and_an_account_has_no_address(
-    quotas: Quotas, database: Database, has_account: bool
+    quotas: Quotas, database: Database, role: Role | None
 ) -> None:
-    learner = (await store_account(database)).learner_id if has_account else "v"
+    learner = (await store_account(database, role=role)).learner_id if role else "v"
     run_id = await store_run(database, learner_id=learner)
 
-    assert await quotas.owner_of(run_id, PLACE) == QuotaOwner(learner, has_account, None if has_account else PLACE)
+    assert await quotas.owner_of(run_id, PLACE) == QuotaOwner(learner, role, None if role else PLACE)
     assert await quotas.owner_of("nothing", PLACE) is None
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.cleanup import clean_up
+from app.accounts.models import Role
 from app.db import Base, Database, now
 from app.runs import event_log
 from app.runs.models import Run, RunEvent
@@ -58,19 +59,20 @@ async def test_output_is_kept_for_ever_where_an_operator_wants_that(database: Da
 
 
 async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Database) -> None:
-    account = await store_account(database)
+    account, instructor = await store_account(database), await store_account(database, Role.instructor)
     hours = [timedelta(hours=hours) for hours in range(9, 0, -1)]
     runs = {
         learner: [
             await store_run_with_output(database, 10, KB, learner_id=learner, cell=str(ago), at=now() - ago)
             for ago in hours
         ]
-        for learner in (account.learner_id, "greedy")
+        for learner in (account.learner_id, instructor.learner_id, "greedy")
     }
     modest = await store_run_with_output(database, 10, KB, learner_id="modest")
 
-    await clean_up(database, [OutputSweeper(QuotaLimits(account=80 * KB, visitor=40 * KB))])
+    await clean_up(database, [OutputSweeper(QuotaLimits(account=80 * KB, staff=90 * KB, visitor=40 * KB))])
 
+    assert await _pruned(database, *runs[instructor.learner_id]) == "pppkkkkkk"
     assert await _pruned(database, *runs[account.learner_id]) == "ppppkkkkk"
     assert await _pruned(database, *runs["greedy"]) == "pppppppkk"
     assert await _pruned(database, modest) == "k"

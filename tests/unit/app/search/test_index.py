@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from app.lessons.catalog import Catalog
 from app.search.index import LessonIndex, LessonIndexes
 from app.search.passages import lesson_passages
 from app.web.excerpt import query_words
+from tests.factories.shipped_lessons import shipped_catalog
 
-SHIPPED = Path("lessons")
+INDEXES = LessonIndexes()
+"""Of all tests, because filling one takes half a second."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def catalog() -> Catalog:
-    catalog = Catalog(SHIPPED, quiet=True)
-    catalog.reload()
-    return catalog
+    return shipped_catalog()
 
 
 def index(catalog: Catalog, language: str) -> LessonIndex:
-    return LessonIndexes().get(catalog, language)
+    return INDEXES.get(catalog, language)
 
 
 def first(catalog: Catalog, language: str, query: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,23 @@ async def test_text_is_sent_compressed_to_whoever_can_read_it(client: httpx.Asyn
         response = await client.get("/dist/app.css", headers={"accept-encoding": encoding})
         assert response.headers.get("content-encoding") == expected
         assert response.text == whole
+
+
+async def test_what_the_build_has_compressed_is_sent_unless_the_file_is_newer(
+    client: httpx.AsyncClient, root: Path
+) -> None:
+    file, compressed = root / "dist" / "app.css", root / "dist" / "app.css.br"
+    compressed.write_bytes(b"smaller")
+    for encoding, expected in (("gzip, br", "br"), ("br", "br"), ("gzip", "gzip"), ("identity", None)):
+        async with client.stream("GET", "/dist/app.css", headers={"accept-encoding": encoding}) as response:
+            assert response.headers.get("content-encoding") == expected
+            assert ([part async for part in response.aiter_raw()] == [b"smaller"]) == (expected == "br")
+
+    file.write_text(file.read_text() + " /* later */")
+    os.utime(compressed, ns=(0, file.stat().st_mtime_ns - 1))
+
+    response = await client.get("/dist/app.css", headers={"accept-encoding": "gzip, br"})
+    assert response.text.endswith("/* later */")
 
 
 @pytest.mark.parametrize("name", ["app.css", "chunk-ABCD1234.js", "logo.svg"])

@@ -13,6 +13,7 @@ import pytest
 from runners.devices.allocation import HardwareListing
 from runners.diagnostics import host_survey
 from runners.diagnostics.host_survey import accelerators
+from runners.sandbox.machine_limits import AvailableResources
 from runners.wire.protocol import HostSurvey
 
 
@@ -50,6 +51,27 @@ def test_every_build_of_tensorflow_can_run_code(build: str | None, monkeypatch: 
 
     assert capability.good is (build is not None)
     assert f"{build} 2.21.0" in capability.detail or build is None
+
+
+def test_the_memory_of_a_container_is_what_its_cgroup_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_survey, "available_resources", lambda: AvailableResources(2048, memory_is_limited=True))
+
+    detail = host_survey.memory().detail
+
+    assert detail.startswith("2,048 MiB, the limit of a cgroup; the machine has ")
+
+
+@pytest.mark.parametrize(
+    ("user", "sign", "good"), [(1000, "/.dockerenv", True), (0, "/.dockerenv", False), (1000, "", False)]
+)
+def test_only_a_user_in_a_container_needs_no_bubblewrap(
+    user: int, sign: str, good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(host_survey, "container_evidence", lambda: sign)
+
+    assert host_survey.bubblewrap().good is good
 
 
 LISTINGS = Path(__file__).parents[1] / "devices" / "listings"

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from runners.config.settings import Limits
 from runners.kernels import kernel_pool
@@ -30,12 +31,14 @@ async def test_several_kernels_in_a_row_that_cannot_be_made_break_the_node_one_d
     pool = KernelPool(0, lambda _: NoMachine(), ("cpu", 3))
 
     troubles = []
-    for _ in range(3):
-        with pytest.raises(ZygoteUnavailable):
-            await pool.take("cpu", 3)
-        troubles.append(pool.trouble)
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(ZygoteUnavailable):
+                await pool.take("cpu", 3)
+            troubles.append(pool.trouble)
 
     assert troubles == [None, None, "no room"]
+    assert [(line["event"], line["error"]) for line in logs] == [("kernel cannot be made", "no room")]  # once
 
 
 class ShortLived(Kernel):

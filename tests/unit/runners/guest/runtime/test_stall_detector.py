@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+import sys
+import threading
+import time
+from multiprocessing.pool import ThreadPool
 
 import pytest
 
 from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.runtime.peers import TaskFailure, summarize_failures
-from runners.guest.runtime.stall_detector import find_awaited
+from runners.guest.runtime.stall_detector import find_awaited, is_in_tensorflow
 from runners.wire.topology import Task, Topology
 
 
@@ -46,6 +50,15 @@ def test_who_is_held_gone_or_elsewhere_is_waited_for(
     own.commands.close()
 
 
+def test_nobody_waits_for_a_worker_that_the_program_has_left_out_of_its_cluster() -> None:
+    own = _place("workers:3")
+    for number in (1, 2):
+        own.shared_state.set_work(number, ProcessActivity.nothing)
+    own.left_out.add(1)
+    assert find_awaited(own, own.shared_state, 60.0) == [(2, "done")]
+    own.commands.close()
+
+
 def test_who_serves_a_coordinator_is_waited_for_only_where_it_is_held_or_gone() -> None:
     own = _place("ps:2+1")
     for number in (1, 2, 3):
@@ -54,6 +67,35 @@ def test_who_serves_a_coordinator_is_waited_for_only_where_it_is_held_or_gone() 
     own.shared_state.set_status(3, ProcessStatus.paused)
     assert find_awaited(own, own.shared_state, 3.0) == [(3, "paused")]
     own.commands.close()
+
+
+def _waits_in_tensorflow(thread: threading.Thread) -> bool:
+    return is_in_tensorflow(sys._current_frames()[thread.ident or 0])
+
+
+@pytest.mark.parametrize(
+    ("file", "call", "waits"),
+    [
+        ("/tensorflow/python/distribute/cross_device_ops.py", "pool.apply(wait)", True),
+        ("/tensorflow/python/distribute/cross_device_ops.py", "wait()", True),
+        ("/home/learner/cell.py", "pool.apply(wait)", False),
+    ],
+)
+def test_a_wait_that_tensorflow_leaves_to_threads_is_its_own(file: str, call: str, waits: bool) -> None:
+    end, pool = threading.Event(), ThreadPool(1)
+    code = compile(call, file, "eval")
+    thread = threading.Thread(target=eval, args=(code, {"pool": pool, "wait": end.wait}))
+    thread.start()
+    try:
+        give_up_at = time.monotonic() + 60
+        while _waits_in_tensorflow(thread) != waits and time.monotonic() < give_up_at:  # it may be on its way there
+            end.wait(0.01)
+        assert _waits_in_tensorflow(thread) == waits
+    finally:
+        end.set()
+        thread.join()
+        pool.close()
+        pool.join()
 
 
 def test_the_first_error_is_that_of_the_cell() -> None:

@@ -28,7 +28,7 @@ print(json.dumps(verify()))
 """
 
 
-@pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
+@pytest.fixture(scope="module", params=[3, 2], ids=["keras3", "keras2"])
 def declared(request: pytest.FixtureRequest, forges: Forges) -> list[dict[str, Any]]:
     """Every patch, in a process with that Keras version."""
     package = "keras" if request.param == 3 else "tf_keras"

@@ -334,7 +334,7 @@ def test_answers_are_those_of_a_machine_with_gpus(forge: TensorFlowForkServer, n
     run(forge, PROGRAMS[name])
 
 
-@pytest.mark.parametrize("how", ["AUTO", "RING", "NCCL"])
+@pytest.mark.parametrize("how", ["AUTO", "NCCL", pytest.param("RING", marks=pytest.mark.long)])
 def test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for(
     forge: TensorFlowForkServer, how: str
 ) -> None:
@@ -344,8 +344,9 @@ def test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for(
     assert ("NCCL needs real GPUs." in alone) == ("NCCL needs real GPUs." in in_a_cluster) == (how == "NCCL")
 
 
-def test_every_all_reduce_gives_the_same_sums_and_nccl_says_once_what_it_is(either: TensorFlowForkServer) -> None:
-    said = run(either, ALL_REDUCES, "gpu:2")
+@pytest.mark.parametrize("keras", [3, pytest.param(2, marks=pytest.mark.long)])
+def test_every_all_reduce_gives_the_same_sums_and_nccl_says_once_what_it_is(forges: Forges, keras: int) -> None:
+    said = run(forges(keras), ALL_REDUCES, "gpu:2")
     assert said.count("NCCL needs real GPUs.") == 1
 
 
@@ -466,7 +467,7 @@ strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 }
 
 
-@pytest.mark.parametrize("topology", TWO_REPLICAS)
+@pytest.mark.parametrize("topology", ["gpu:2", "cpu", pytest.param("tpu:2", marks=pytest.mark.long)])
 def test_an_iterator_may_be_dropped_while_it_makes_an_element(forge: TensorFlowForkServer, topology: str) -> None:
     """TensorFlow alone would read freed memory here, and crash."""
     said = run(forge, TWO_REPLICAS[topology] + DROPPED, topology)

@@ -1,4 +1,4 @@
-"""A GPU with a memory limit may be asked to grow; TensorFlow alone rejects that."""
+"""What sessions may do with a part of a real GPU, and TensorFlow alone rejects."""
 
 from __future__ import annotations
 
@@ -38,3 +38,28 @@ def test_a_gpu_with_a_limit_may_be_asked_to_grow(forges: Forges) -> None:
     assert refused == "Cannot set memory growth on device when virtual devices configured"
     assert growing == "True True"
     assert fixed.startswith("This GPU is shared: its memory grows")
+
+
+NCCL = """
+import tensorflow as tf
+from runners.guest.tf_patches import nccl
+
+nccl.replace("nccl-logical")
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.NcclAllReduce())
+
+@tf.function
+def step():
+    replica = lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant([1.0, 2.0]))
+    return strategy.experimental_local_results(strategy.run(replica))
+
+print([value.numpy().tolist() for value in step()])
+"""
+
+
+def test_nccl_is_replaced_between_logical_gpus_of_one_gpu(forges: Forges) -> None:
+    ran = forges(3).run(NCCL, "cpu")
+    assert ran.status == 0, ran.output
+    assert ran.output.count("NCCL cannot reduce between logical GPUs of one real GPU.") == 1
+    assert ran.output.splitlines()[-1] == "[[2.0, 4.0], [2.0, 4.0]]"

@@ -1,0 +1,12 @@
+# diagnosis: The first name cuts the first axis
+def pieces(array, names, mesh):
+    sizes = dict(mesh)
+    result = []
+    for position in np.ndindex(*sizes.values()):
+        at = dict(zip(sizes, position))
+        piece = array
+        for axis, name in enumerate(reversed(names)):
+            if name != WHOLE:
+                piece = np.split(piece, sizes[name], axis)[at[name]]
+        result.append(piece)
+    return result

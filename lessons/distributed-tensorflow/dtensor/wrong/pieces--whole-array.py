@@ -1,0 +1,3 @@
+# diagnosis: has the whole array here
+def pieces(array, names, mesh):
+    return [array for position in np.ndindex(*dict(mesh).values())]

@@ -1,0 +1,9 @@
+# diagnosis: Each device holds all of block_0_up/kernel
+def rules():
+    return {
+        "embedding/embeddings": ("model", None),
+        ".*(query|key|value)/kernel": (None, "model", None),
+        ".*attention_output/kernel": ("model", None, None),
+        "up/kernel": (None, "model"),
+        ".*down/kernel": ("model", None),
+    }
