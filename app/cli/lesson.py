@@ -97,8 +97,9 @@ def check(
     """Read every lesson in every language, run its cells in the sandbox, and judge its exercises.
 
     Each solution has to pass all checks, each starter and each answer without results to fail one, and each wrong
-    answer to fail with the diagnosis that it names. The exit status is 1 after an error, and 0 after warnings: of what
-    a page cannot show, and of a name that learners' work is stored under and that is gone.
+    answer to fail with the diagnosis that it names. After several lessons, the unexpected outcomes are listed
+    once more. The exit status is 1 after an error, and 0 after warnings: of what a page cannot show, and of a name that
+    learners' work is stored under and that is gone.
     """
     settings = read_settings()
     catalog = _catalog(settings)
@@ -130,7 +131,7 @@ def check(
             fail(str(e))
         errors = len(report.mistakes)
         above = f", and {_pluralize(errors, 'error')} listed above the first cell" if errors else ""
-        show(f"{_pluralize(report.failures, 'unexpected outcome')}{above}.\n")
+        show(f"{report.failures_again()}{_pluralize(report.failures, 'unexpected outcome')}{above}.\n")
     if form is not ReportFormat.text:
         typer.echo(report.written(form))
     if report.failed:
@@ -252,10 +253,9 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Show) -> list[
                 LessonFileError(lesson.source_path, error_line(result), sentence)
                 for sentence in [*cell_errors(result), *prediction_errors(lesson, result)]
             )
-            cases.append(CheckedCase(lesson.key, cell.name, result.outcome, result.duration_s, wrong))
-            show("".join(f"{_format_error(error)}\n" for error in wrong))
-            if wrong:
-                show("".join(f"    {line}\n" for line in traceback_tail(result.error)))
+            raised = traceback_tail(result.error)
+            cases.append(CheckedCase(lesson.key, cell.name, result.outcome, result.duration_s, wrong, raised))
+            show(cases[-1].explained())
         for cell in lesson.exercises:
             cases += await _check_exercise(client, lesson, cell, show)
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
@@ -270,10 +270,9 @@ async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show
     async for one in judge_samples(client, lesson, cell):
         name = f"{cell.name}: {one.sample.name.removeprefix(f'{cell.name}--')}"
         show(f"  {name:40} {cell.topology:8} {one.judged.verdict:12} {one.duration_s:7.2f} s\n")
-        cases.append(CheckedCase(lesson.key, name, one.judged.verdict, one.duration_s, tuple(one.errors)))
-        for error in one.errors:
-            show(f"{_format_error(error)}\n")
-            show("".join(f"    {line}\n" for line in traceback_tail(next(reversed(one.judged.errors), None))))
+        raised = traceback_tail(next(reversed(one.judged.errors), None))
+        cases.append(CheckedCase(lesson.key, name, one.judged.verdict, one.duration_s, tuple(one.errors), raised))
+        show(cases[-1].explained())
     return cases
 
 

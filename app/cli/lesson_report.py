@@ -33,6 +33,15 @@ class CheckedCase:
     outcome: str
     duration_s: float
     errors: tuple[LessonFileError, ...] = ()
+    traceback: tuple[str, ...] = ()
+    """Its last lines, if an exception was raised."""
+
+    def explained(self) -> str:
+        """The errors, each as ``path:line: message``, and the traceback; empty if there are no errors."""
+        if not self.errors:
+            return ""
+        told = [f"{shown_path(error.path)}:{error.line}: {error.message}" for error in self.errors]
+        return "".join(f"{line}\n" for line in [*told, *(f"    {line}" for line in self.traceback)])
 
 
 @dataclass(slots=True)
@@ -53,6 +62,13 @@ class CheckReport:
     @property
     def failed(self) -> bool:
         return bool(self.mistakes or self.failures)
+
+    def failures_again(self) -> str:
+        """The unexpected outcomes in one place, if the reports of several lessons stand between them; else empty."""
+        failed = [case for case in self.cases if case.errors]
+        if not failed or len(self.lessons) == 1:
+            return ""
+        return "\n" + "".join(f"{case.lesson}  {case.name}\n{case.explained()}" for case in failed) + "\n"
 
     def written(self, form: ReportFormat) -> str:
         """The report in a format for programs."""

@@ -84,11 +84,11 @@ def error_line(result: CellResult) -> int:
     return cell.line
 
 
-def traceback_tail(error: ErrorEvent | None) -> Sequence[str]:
+def traceback_tail(error: ErrorEvent | None) -> tuple[str, ...]:
     """The end of the traceback, without colors."""
     frames = error.frames if error else []
     lines = "\n".join(plain_text(frame.text) for frame in frames).split("\n")
-    return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
+    return tuple(line.rstrip() for line in lines if line.strip())[-_TRACEBACK_LINES:]
 
 
 def prediction_errors(lesson: Lesson, result: CellResult) -> list[str]:

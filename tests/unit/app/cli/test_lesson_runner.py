@@ -103,7 +103,7 @@ def test_the_line_is_the_one_the_learners_frame_points_to() -> None:
 def test_the_end_of_the_traceback_is_shown() -> None:
     frames = [(f"\x1b[31mframe {i}\x1b[0m\n\n", True) for i in range(20)]
 
-    assert traceback_tail(_error(*frames)) == [f"frame {i}" for i in range(8, 20)]
+    assert traceback_tail(_error(*frames)) == tuple(f"frame {i}" for i in range(8, 20))
 
 
 def test_cells_that_are_only_to_be_read_are_not_run() -> None:
