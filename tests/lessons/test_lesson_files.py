@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import jupytext
 import nbformat
 import pytest
 
 from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.document import parse_document
+from app.lessons.exercise_files import CHECKS_FILE
 from app.lessons.model import CellTag, Lesson, LessonStatus
 from tests.factories.shipped_lessons import shipped_catalog
 from tests.golden.golden_file import FOLDER as GOLDEN
 
 CATALOG = shipped_catalog()
 LESSONS = list(CATALOG.every())
+RUNNERS = Path(__file__).parents[2] / "runners"
+PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
 def test_no_file_has_a_mistake() -> None:
@@ -36,6 +45,45 @@ def test_learners_get_no_marks_and_no_answers(lesson: Lesson) -> None:
         assert cell.exercise is not None
         assert cell.code != cell.exercise.solution
         assert cell.exercise.solution not in lesson.source
+
+
+def test_diagnoses_of_wrong_answers_are_words_of_messages() -> None:
+    common = [text for path in (RUNNERS / "checks").glob("*.py") for text in _strings(path.read_text(encoding="utf-8"))]
+    common += [*_strings((RUNNERS / "wire" / "check_messages.py").read_text(encoding="utf-8")), *dir(builtins)]
+    unknown = []
+    for lesson in LESSONS:
+        folder = lesson.source_path.parent
+        sources = [path.read_text(encoding="utf-8") for path in folder.glob(CHECKS_FILE)]
+        messages = {
+            *common,
+            *(text for source in sources for text in _strings(source)),
+            *(cell.code for cell in lesson.cells),
+        }
+        unknown += [
+            f"{answer.path.relative_to(folder.parent)}: {answer.diagnosis}"
+            for cell in lesson.exercises
+            if cell.exercise
+            for answer in cell.exercise.wrong_answers
+            if not any(_may_contain(message, answer.diagnosis) for message in messages)
+        ]
+
+    assert unknown == []
+
+
+def _strings(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _may_contain(message: str, diagnosis: str) -> bool:
+    """Whether the message contains the diagnosis, or all but a few words of it, for which it has placeholders."""
+    if diagnosis in message:
+        return True
+    known = {word.strip(".,:;") for word in message.split()}
+    words = diagnosis.split()
+    others = sum(word not in known for word in words)
+    return others <= len(PLACEHOLDER.findall(message)) and 2 * others < len(words)
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")

@@ -1,4 +1,4 @@
-# diagnosis: depends on the durations
+# diagnosis: the durations decide
 def ages(durations, updates):
     """How many updates of others come between each read and its write."""
     return [min(version, len(durations) - 1) for version in range(updates)]
