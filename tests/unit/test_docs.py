@@ -146,17 +146,18 @@ def test_a_page_names_only_what_exists(path: Path) -> None:
         assert (ROOT / path.parent / link).exists(), link
 
 
-def test_what_the_course_covers_is_in_a_cell_or_named_as_missing() -> None:
+def test_what_the_course_covers_is_in_a_cell() -> None:
     cells = {
         f"{file.parent.name}#{name}"
         for file in (ROOT / "lessons" / "distributed-tensorflow").glob("*/lesson.md")
         for name in re.findall(r"^```\{code-cell\}.*\n(?:[^`\n].*\n)*?:?name: (\S+)$", file.read_text(), re.MULTILINE)
     }
-    table = re.findall(r"^\| (.+?) \|(.*)\|(.*)\|$", page("teach/coverage.md"), re.MULTILINE)
+    table = re.findall(r"^\| (.+?) \|(.*)\|$", page("teach/coverage.md"), re.MULTILINE)
     assert table
-    for topic, where, missing in table[1:]:
-        assert set(re.findall(r"`([\w-]+#[\w-]+)`", where + missing)) <= cells, topic
-        assert "#" in where or missing.strip(), topic
+    for topic, where in table[1:]:
+        named = set(re.findall(r"`([\w-]+#[\w-]+)`", where))
+        assert named, topic
+        assert named <= cells, topic
 
 
 @pytest.mark.parametrize("path", READMES, ids=str)
