@@ -109,6 +109,13 @@ class ReviewDecidedByAnother(LockstepError):
     message = N_("{name} decided this review in the meantime, so nothing was changed. What you wrote is still here.")
 
 
+class ReviewDecidedBefore(LockstepError):
+    """Raised for the reviewer who decided."""
+
+    status = 409
+    message = N_("You have already decided this review, so nothing was changed. What you wrote is still here.")
+
+
 class ReviewWithdrawn(LockstepError):
     status = 409
     message = N_("The learner withdrew this code in the meantime. What you wrote is still here, but it was not saved.")

@@ -25,6 +25,7 @@ from app.exercises.errors import (
     NothingSaid,
     OwnReview,
     ReviewChanged,
+    ReviewDecidedBefore,
     ReviewDecidedByAnother,
     ReviewWithdrawn,
     TooManyReviewComments,
@@ -105,13 +106,17 @@ async def add_comment(session: AsyncSession, review: Review, author: Account, li
     if not 1 <= number <= most:
         raise LineNotFound(most=most)
     source = clean_text(text, MAX_COMMENT_LENGTH)
+    same = select(ReviewComment.id).filter_by(review_id=review.id, author_id=author.id, line=number, source=source)
+    if await session.scalar(same.limit(1)) is not None:  # perhaps it was decided since
+        return
     await _hold(session, review, author)
-    row = {"review_id": review.id, "author_id": author.id, "line": number, "source": source}
-    if await session.scalar(select(ReviewComment.id).filter_by(**row).limit(1)) is not None:
+    if await session.scalar(same.limit(1)) is not None:
         return
     if await _count_comments(session, review) >= MAX_COMMENTS:
         raise TooManyReviewComments(most=MAX_COMMENTS)
-    session.add(ReviewComment(id=sortable_id(), created_at=now(), **row))
+    comment = ReviewComment(id=sortable_id(), review_id=review.id, author_id=author.id, line=number, source=source)
+    comment.created_at = now()
+    session.add(comment)
     await session.flush()
 
 
@@ -133,7 +138,7 @@ async def decide(
     *,
     accepts: bool,
 ) -> None:
-    """Accept a review, which completes the exercise, or request changes.
+    """Accept a review, which completes the exercise, or request changes. Idempotent.
 
     ``seen``: IDs of the comments that the reviewer had before them.
 
@@ -144,14 +149,20 @@ async def decide(
         and what ``_hold`` raises.
     """
     said = clean_text(remark, MAX_REMARK_LENGTH) if remark.strip() else ""
-    learner = await _hold(session, review, reviewer)
+    state = ReviewState.accepted if accepts else ReviewState.changes_requested
+    try:
+        learner = await _hold(session, review, reviewer)
+    except ReviewDecidedBefore:
+        await session.refresh(review)
+        if (review.state, review.remark) == (state, said):
+            return
+        raise
     comments = select(ReviewComment).where(ReviewComment.review_id == review.id)
     stored = (await session.scalars(comments)).all()
     if any(comment.author_id != reviewer.id and comment.id not in seen for comment in stored):
         raise ReviewChanged
     if not accepts and not said and not stored:
         raise NothingSaid
-    state = ReviewState.accepted if accepts else ReviewState.changes_requested
     values = {"state": state, "remark": said, "reviewer_id": reviewer.id, "decided_at": now()}
     await session.execute(update(Review).where(Review.id == review.id).values(**values))
     if accepts:  # also if the lesson is a draft again: it was published when the learner asked
@@ -166,7 +177,7 @@ async def _hold(session: AsyncSession, review: Review, by: Account) -> str:
 
     The learner is locked, too, and first: a comment and a decision of one transaction take both locks in one order.
 
-    Raises ReviewDecidedByAnother, ReviewWithdrawn, or OwnReview.
+    Raises ReviewDecidedBefore, ReviewDecidedByAnother, ReviewWithdrawn, or OwnReview.
     """
     if review.account_id == by.id:
         raise OwnReview
@@ -176,11 +187,14 @@ async def _hold(session: AsyncSession, review: Review, by: Account) -> str:
     touched = waiting.values(state=ReviewState.waiting).returning(Review.id)
     if await session.scalar(touched.execution_options(synchronize_session=False)) is not None:
         return learner
-    decided = select(Review.state, Account.name).outerjoin(Account, Account.id == Review.reviewer_id)
-    found = (await session.execute(decided.where(Review.id == review.id))).one_or_none()
-    if found is None or found[0] == ReviewState.withdrawn:
+    decided = select(Review.state, Review.reviewer_id, Account.name)
+    decided = decided.outerjoin(Account, Account.id == Review.reviewer_id).where(Review.id == review.id)
+    state, reviewer, name = (await session.execute(decided)).one_or_none() or (ReviewState.withdrawn, None, None)
+    if state == ReviewState.withdrawn:
         raise ReviewWithdrawn
-    raise ReviewDecidedByAnother(name=found[1] or gettext("Someone"))
+    if reviewer == by.id:
+        raise ReviewDecidedBefore
+    raise ReviewDecidedByAnother(name=name or gettext("Someone"))
 
 
 async def _count_comments(session: AsyncSession, review: Review) -> int:

@@ -201,6 +201,25 @@ async def test_of_two_decisions_at_once_one_counts_and_the_other_keeps_its_text(
     assert len([row for row in await room.rows(Notification) if row.kind == "review"]) == 1
 
 
+async def test_a_decision_that_is_sent_twice_is_made_once(room: Classroom) -> None:
+    path = await room.submitted()
+    fields = {"decision": "accept", "remark": "Well done", "line": "2", "text": "Neat"}
+
+    answers = await asyncio.gather(*(decision(room.teacher, path, **fields) for _ in range(3)))
+    answers.append(await decision(room.teacher, path, **fields))  # the browser went back to the page before
+    assert answers[0].headers["location"] == answers[-1].headers["location"]
+    assert {answer.status_code for answer in answers} == {303}
+    assert len(await room.rows(ReviewComment)) == 1
+    assert len([row for row in await room.rows(Notification) if row.kind == "review"]) == 1
+
+    for change in ({"decision": "changes"}, {"remark": "Not so well"}, {"text": "Clumsy"}):
+        other = await decision(room.teacher, path, **fields | change)
+        assert (other.status_code, "You have already decided this review" in other.text) == (409, True)
+        assert f"{(fields | change)['remark']}</textarea>" in other.text
+    [review] = await room.rows(Review)
+    assert (review.state, review.remark) == (ReviewState.accepted, "Well done")
+
+
 async def test_nobody_decides_over_a_comment_that_they_have_not_seen(room: Classroom) -> None:
     path = await room.submitted()
     other, colleague = await room.person("Alan", Role.instructor)

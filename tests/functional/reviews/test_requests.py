@@ -161,7 +161,7 @@ async def test_pressing_twice_asks_once_and_accepting_twice_earns_once(room: Cla
 
     path = room.path(review.id)
     answers = await asyncio.gather(*(room.teacher.post(path, data={"decision": "accept"}) for _ in range(4)))
-    assert sorted(answer.status_code for answer in answers) == [303, 409, 409, 409]
+    assert {answer.status_code for answer in answers} == {303}
     assert await room.earned() == EARNED
     assert "already accepted" in await room.ask()
 
