@@ -19,14 +19,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
 from app.accounts.api_tokens import TokenScope, find_token, scopes_of, touch_token, used_today
-from app.accounts.models import Account, ApiToken, Role
-from app.accounts.second_factor import is_missing
+from app.accounts.models import Account, ApiToken
 from app.database_health import log_failure
 from app.db import Database
 from app.errors import PermissionDenied, TooManyRequests
 from app.i18n import N_
 from app.security_log import SecurityEvent, identify, record
-from app.web.dependencies import DATABASE, SETTINGS, AppKey
+from app.web.dependencies import DATABASE, AppKey
 
 REQUESTS_PER_WINDOW = 300
 WINDOW_S = 60.0
@@ -99,13 +98,6 @@ class ApiCaller:
 
     account: Account
     token: ApiToken
-    lacks_second_factor: bool
-    """Whether it is of a member of staff, and was created without the second factor that the operator requires now."""
-
-    @property
-    def role(self) -> Role:
-        """What the token may act as. Staff without the second factor that the operator requires are learners."""
-        return Role.learner if self.lacks_second_factor else Role(self.account.role)
 
 
 _BEARER = HTTPBearer(
@@ -144,8 +136,7 @@ async def _identify(request: Request) -> ApiCaller:
     identify(account.id)
     API_BUDGET.get(request.app).spend(stored.token_hash)
     await _touch(db, stored)
-    lacks = is_missing(account, stored.method, required_of_staff=SETTINGS.get(request.app).staff_second_factor)
-    return ApiCaller(account, stored, lacks)
+    return ApiCaller(account, stored)
 
 
 def _read_token(request: Request) -> str:

@@ -184,13 +184,14 @@ async def _hold(session: AsyncSession, review: Review, by: Account) -> str:
     account = await session.get_one(Account, review.account_id)
     learner = await lock_current_learner(session, account.learner_id)
     waiting = update(Review).where(Review.id == review.id, Review.state == ReviewState.waiting)
+    waiting = waiting.where(Review.group_id == review.group_id)  # it may have been withdrawn, and sent to another group
     touched = waiting.values(state=ReviewState.waiting).returning(Review.id)
     if await session.scalar(touched.execution_options(synchronize_session=False)) is not None:
         return learner
     decided = select(Review.state, Review.reviewer_id, Account.name)
     decided = decided.outerjoin(Account, Account.id == Review.reviewer_id).where(Review.id == review.id)
     state, reviewer, name = (await session.execute(decided)).one_or_none() or (ReviewState.withdrawn, None, None)
-    if state == ReviewState.withdrawn:
+    if state in (ReviewState.withdrawn, ReviewState.waiting):
         raise ReviewWithdrawn
     if reviewer == by.id:
         raise ReviewDecidedBefore

@@ -16,7 +16,7 @@ from typing import Annotated
 from fastapi import Depends
 from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import aliased, defer
 
 from app.accounts.models import Account
 from app.db import advisory_lock, now, sortable_id
@@ -45,6 +45,8 @@ MAX_WITHDRAWN = 30
 """Withdrawn submissions to one exercise that are kept; for what the staff has decided, there is no limit."""
 MAX_LINES = 2_000
 """Of the code in a review: a page shows all of them."""
+WITHOUT_CODE = tuple(defer(column, raiseload=True) for column in (Review.code, Review.output, Review.results))
+"""Options for lists of reviews, which show none of these: together, they can have megabytes."""
 _MAX_OUTPUT = 20_000
 """Characters."""
 _REQUESTS = RateLimitPolicy(free_attempts=20, initial_delay_s=2.0, max_delay_s=60.0)
@@ -125,7 +127,8 @@ async def load_exercise_reviews(
     offered = await groups(session, learner, lesson.course)
     found: defaultdict[str, list[LearnerReview]] = defaultdict(list)
     mine = _of_learner(learner).where(Review.lesson == lesson.key, Review.exercise.in_(reviewed))
-    for review, reviewer in await session.execute(mine.order_by(Review.requested_at.desc(), Review.id.desc())):
+    mine = mine.order_by(Review.requested_at.desc(), Review.id.desc()).options(*WITHOUT_CODE)
+    for review, reviewer in await session.execute(mine):
         moments = (review.requested_at, review.decided_at)
         who = reviewer.name if reviewer is not None else ""
         found[review.exercise].append(LearnerReview(review.id, review.run_id, ReviewState(review.state), *moments, who))

@@ -17,7 +17,7 @@ from app.accounts.models import Role
 from app.accounts.second_factor import is_strong
 from app.db import now
 from app.errors import PermissionDenied
-from app.groups.learners import LearnerRow, load_learners_after
+from app.groups.learners import LearnerRow, LessonStanding, load_learners_after
 from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_staff, staff_role
 from app.groups.report_table import PERIODS, ReportCell, ReportTable, report_window
@@ -89,7 +89,7 @@ class GroupLearnerOut(ApiModel):
     joined_at: datetime
     lessons_completed: int
     last_seen_at: datetime | None
-    lessons: dict[str, str]
+    lessons: dict[str, Literal["opened", "read", "completed", "late", "overdue"]]
     """By `course/slug`: `opened`, `read`, `completed`, `late` or `overdue`. Other lessons were not opened."""
 
 
@@ -194,5 +194,5 @@ def _learner_out(row: LearnerRow) -> GroupLearnerOut:
         joined_at=row.member.joined_at,
         lessons_completed=row.completed,
         last_seen_at=row.last_seen_at,
-        lessons={lesson: str(state) for lesson, state in row.states.items()},
+        lessons={lesson: state.value for lesson, state in row.states.items() if state is not LessonStanding.none},
     )

@@ -54,7 +54,7 @@ class LearnerRow:
     account: Account
     member: GroupMember
     states: Mapping[str, LessonStanding]
-    """By lesson, for those that were opened or are overdue."""
+    """By lesson, for those that were opened or have a deadline."""
     completed: int
     """Lessons of the whole course."""
     last_seen_at: datetime | None

@@ -16,7 +16,7 @@ from app.accounts.models import Account, Role
 from app.db import now
 from app.exercises.errors import ReviewNotFound
 from app.exercises.models import DECIDED, Review, ReviewState
-from app.exercises.reviews import ReviewGroup
+from app.exercises.reviews import WITHOUT_CODE, ReviewGroup
 from app.groups.models import Group, GroupMember, GroupRole
 
 MAX_SHOWN = 100
@@ -135,10 +135,10 @@ async def load_queue(session: AsyncSession, group: Group, lesson: str = "") -> R
 
 async def find_review(session: AsyncSession, group: Group, review_id: str) -> GroupReview:
     """A review of a present learner of the group, whatever its state. Raises ReviewNotFound."""
-    found = await _rows(session, _of_group(group).where(Review.id == review_id))
-    if not found:
+    found = (await session.execute(_of_group(group).where(Review.id == review_id))).one_or_none()
+    if found is None:
         raise ReviewNotFound
-    return found[0]
+    return GroupReview(*found)
 
 
 async def list_reviews_of_learner(session: AsyncSession, group: Group, account_id: str) -> Sequence[GroupReview]:
@@ -156,5 +156,6 @@ async def list_earlier_reviews(session: AsyncSession, group: Group, review: Revi
 
 
 async def _rows(session: AsyncSession, query: Select[Review, Account, Account | None]) -> Sequence[GroupReview]:
-    found = await session.execute(query.limit(MAX_SHOWN))
+    """Reviews of a list, which shows neither code nor output: those of a page can have megabytes."""
+    found = await session.execute(query.options(*WITHOUT_CODE).limit(MAX_SHOWN))
     return [GroupReview(review, learner, reviewer) for review, learner, reviewer in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from starlette.requests import Request
@@ -107,12 +108,14 @@ async def show_lesson(
 ) -> LessonOut | Response:
     """A lesson with its cells. Former slugs find it, too. This needs no token."""
     lesson = catalog.lesson(course, slug, language)
-    headers = {**_CACHE, "etag": f'"{lesson.source_digest}"'}
+    url = request.app.url_path_for("lesson", lang=language, course=lesson.course, slug=lesson.slug)
+    shown = LessonOut(**_lesson(lesson), url=str(url), cells=[_cell(cell) for cell in lesson.cells])
+    # Not the digest of its source: cells of a translation have the code of the original.
+    headers = {**_CACHE, "etag": f'"{hashlib.sha256(shown.model_dump_json().encode()).hexdigest()}"'}
     if headers["etag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     response.headers.update(headers)
-    url = request.app.url_path_for("lesson", lang=language, course=lesson.course, slug=lesson.slug)
-    return LessonOut(**_lesson(lesson), url=str(url), cells=[_cell(cell) for cell in lesson.cells])
+    return shown
 
 
 def _course(course: Course) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from app.accounts.api_tokens import TokenScope
 from app.runs.code_drafts import load_drafts_after
 from app.runs.event_log import read_events
 from app.runs.models import CodeDraft, Run
-from app.runs.printed_lines import printed_lines
+from app.runs.printed_lines import PRINTED_KINDS, printed_lines
 from app.runs.service import get_run, load_runs_before
 from app.web.access import Access
 from app.web.api import (
@@ -114,7 +115,8 @@ async def show_run(caller: Caller, response: Response, db: DatabaseDep, run_id: 
     response.headers.update(NO_STORE)
     async with db.session() as session:
         run = await get_run(session, caller.account.learner_id, run_id)
-        lines = printed_lines(await read_events(session, run.id))
+        events = await read_events(session, run.id, *PRINTED_KINDS)
+    lines = await asyncio.to_thread(printed_lines, events)  # of megabytes, perhaps
     printed = [line.encode(errors="replace").decode() for line in lines if line]  # JSON has no halves of characters
     return RunDetailsOut(**_facts(run), code=run.code, printed=printed, output_deleted_at=run.pruned_at)
 

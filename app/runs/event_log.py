@@ -133,11 +133,11 @@ async def read_stored_events(db: Database, run_id: str, after: int, most: int = 
         return [StoredEvent(*row) for row in await session.execute(lines.order_by(RunEvent.seq).limit(most))]
 
 
-async def read_events(session: AsyncSession, run_id: str, kind: str | None = None) -> list[Event]:
-    """All stored events of a run, or all of one kind, in order."""
+async def read_events(session: AsyncSession, run_id: str, *kinds: str) -> list[Event]:
+    """The stored events of a run in order: those of these kinds, or all if none is given."""
     payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id)
-    if kind is not None:
-        payloads = payloads.where(RunEvent.kind == kind)
+    if kinds:
+        payloads = payloads.where(RunEvent.kind.in_(kinds))
     return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads.order_by(RunEvent.seq))]
 
 

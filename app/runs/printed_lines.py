@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from runners.wire.protocol import DisplayEvent, ErrorEvent, Event, NoticeEvent, TextEvent
 
+PRINTED_KINDS = ("text", "display", "notice", "error")
+"""The kinds of events that ``printed_lines`` reads."""
 _CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """ANSI sequences, and any other control characters that affect a terminal."""
 

@@ -17,7 +17,7 @@ from app.accounts.api_tokens import TokenScope
 from app.accounts.models import Account, Role
 from app.accounts.second_factor import remove_authenticator
 from app.db import now
-from app.groups.models import Group, GroupMember, GroupRole
+from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.lessons.dependencies import CATALOG
 from app.progress.models import LedgerEntry, LessonProgress
 from app.runs.models import CodeDraft, RunEvent
@@ -183,18 +183,23 @@ async def instructor(app: FastAPI) -> Account:
 
 async def test_an_instructor_reads_the_reports_and_learners_of_their_group(app: FastAPI, instructor: Account) -> None:
     group, learner = await teach(app, instructor)
+    newcomer = await store_account(app.state.db)
+    async with app.state.db.writing() as session:
+        session.add(GroupMember(group_id=group, account_id=newcomer.id, role=GroupRole.learner, joined_at=AT))
+        session.add(GroupDeadline(group_id=group, lesson=LESSON, exercise="", due_at=now() + timedelta(days=7)))
     async with browser_client(app) as program:
         program.headers.update(bearer(await store_token(app.state.db, instructor)))
         (listed,) = (await read(program, "groups"))["items"]
         report = await read(program, f"groups/{group}/reports/lessons", period="all")
-        (row,) = await read_all(program, f"groups/{group}/learners", limit=1)
+        rows = await read_all(program, f"groups/{group}/learners", limit=1)
         for name in ("exercises", "errors", "limits", "questions"):
             assert (await read(program, f"groups/{group}/reports/{name}"))["rows"] == []
 
-    assert (listed["id"], listed["role"], listed["learners"]) == (group, "instructor", 1)
+    assert (listed["id"], listed["role"], listed["learners"]) == (group, "instructor", 2)
     assert report["columns"][:4] == ["Lesson", "Opened", "Read to the end", "Completed"]
     assert report["rows"][0][1:4] == [1, 0, 1]
-    assert (row["handle"], row["lessons"]) == (learner.handle, {LESSON: "completed"})
+    states = {row["handle"]: row["lessons"] for row in rows}
+    assert states == {learner.handle: {LESSON: "completed"}, newcomer.handle: {}}
 
 
 async def test_nobody_else_reads_a_group(app: FastAPI, instructor: Account, program: httpx.AsyncClient) -> None:
@@ -271,6 +276,25 @@ async def test_a_program_reads_the_runs_and_drafts_of_its_account_and_of_nobody_
 
 
 # --- courses ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_etag_of_a_translation_follows_the_code_of_the_original(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    catalog = CATALOG.get(app)
+    original = catalog.root / "small" / "first" / "lesson.md"
+    translation = original.with_name("lesson.ko.md")
+    translation.write_text(original.read_text().replace('print("hello")', ""))
+    catalog.reload()
+    address = f"{API}/courses/small/lessons/first?language=ko"
+    before = await client.get(address)
+    original.write_text(original.read_text().replace('print("hello")', 'print("changed")'))
+    catalog.reload()
+    after = await client.get(address, headers={"if-none-match": before.headers["etag"]})
+
+    assert 'print("hello")' in [cell["code"] for cell in before.json()["cells"]]
+    assert after.status_code == 200
+    assert 'print("changed")' in [cell["code"] for cell in after.json()["cells"]]
 
 
 async def test_courses_and_lessons_need_no_token_and_show_no_draft(

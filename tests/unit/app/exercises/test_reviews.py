@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Role
 from app.db import Database, now
 from app.errors import LockstepError
 from app.exercises import review_decisions, reviews
-from app.exercises.errors import ReviewNotOffered
+from app.exercises.errors import ReviewNotOffered, ReviewWithdrawn
 from app.exercises.models import DECIDED, Review, ReviewComment, ReviewState, Submission, Verdict
 from app.exercises.reviews import ExerciseReviews, LearnerReview, ReviewGroup
 from app.groups.models import Group
@@ -60,6 +60,19 @@ async def at_once(db: Database, *steps: Callable[[AsyncSession], Awaitable[None]
         return True
 
     return await asyncio.gather(*(attempt(step) for step in steps))
+
+
+async def test_staff_of_the_group_before_cannot_comment_on_what_another_group_reviews(database: Database) -> None:
+    learner, teacher = await store_account(database), await store_account(database, Role.instructor)
+    review = await waiting_review(database, learner)
+    async with database.writing() as session:
+        session.add(Group(id="b" * 32, created_at=now(), name="Spring", course="small", time_zone="UTC"))
+        await session.flush()
+        await session.execute(
+            update(Review).values(group_id="b" * 32).execution_options(synchronize_session=False)
+        )  # withdrawn, and submitted to another group, after the staff of the first one has found it
+        with pytest.raises(ReviewWithdrawn):
+            await review_decisions.add_comment(session, review, teacher, "1", "Not for you")
 
 
 async def nobody(_session: AsyncSession, _group: str) -> Sequence[str]:
