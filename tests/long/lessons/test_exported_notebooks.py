@@ -24,6 +24,7 @@ def stand_in(shape, train, columns):
         return rng.integers(0, 60, (count, *shape), dtype=np.uint8) + brightness, labels
     return lambda: (part(train), part(10_000))
 
+tf.keras.datasets.mnist.load_data = stand_in((28, 28), 60_000, ())
 tf.keras.datasets.fashion_mnist.load_data = stand_in((28, 28), 60_000, ())
 tf.keras.datasets.cifar10.load_data = stand_in((32, 32, 3), 50_000, (1,))
 """
