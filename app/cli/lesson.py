@@ -20,7 +20,7 @@ from app.cli.lesson_import import import_lessons
 from app.cli.lesson_new import new_lesson
 from app.cli.lesson_open import open_lesson
 from app.cli.lesson_preview import preview_lesson
-from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, shown_path
+from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, format_error
 from app.cli.lesson_runner import (
     LessonRunner,
     cell_errors,
@@ -70,7 +70,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
             languages = " ".join(row["languages"])
             typer.echo(f"{row['slug']:32} {row['minutes']:>4} min  {row['status']:10}  {languages:8}  {row['title']}")
     for problem in catalog.problems:
-        print_message(_format_error(problem))
+        print_message(format_error(problem))
     if not rows and catalog.problems:
         raise typer.Exit(1)
 
@@ -121,7 +121,7 @@ def check(
     def show(text: str) -> None:
         typer.echo(text, nl=False, err=form is not ReportFormat.text)
 
-    show("".join(f"{_format_error(mistake)}\n" for mistake in (*report.mistakes, *report.warnings)))
+    show("".join(f"{format_error(mistake)}\n" for mistake in (*report.mistakes, *report.warnings)))
     warned = f", {_pluralize(len(report.warnings), 'warning')}" if report.warnings else ""
     show(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(report.mistakes), 'error')}{warned}.\n")
     if not static:
@@ -274,10 +274,6 @@ async def _check_exercise(client: RunnerClient, lesson: Lesson, cell: Cell, show
         cases.append(CheckedCase(lesson.key, name, one.judged.verdict, one.duration_s, tuple(one.errors), raised))
         show(cases[-1].explained())
     return cases
-
-
-def _format_error(mistake: LessonFileError) -> str:
-    return f"{shown_path(mistake.path)}:{mistake.line}: {mistake.message}"
 
 
 def _pluralize(n: int, noun: str) -> str:

@@ -40,7 +40,7 @@ class CheckedCase:
         """The errors, each as ``path:line: message``, and the traceback; empty if there are no errors."""
         if not self.errors:
             return ""
-        told = [f"{shown_path(error.path)}:{error.line}: {error.message}" for error in self.errors]
+        told = [format_error(error) for error in self.errors]
         return "".join(f"{line}\n" for line in [*told, *(f"    {line}" for line in self.traceback)])
 
 
@@ -116,6 +116,11 @@ class CheckReport:
             for one in several:
                 place = f"file={_property(shown_path(one.path))},line={one.line}"
                 yield f"::{level} {place}::{_escaped(one.text)}"
+
+
+def format_error(error: LessonFileError) -> str:
+    """``path:line: message``, as editors and terminals make links of it."""
+    return f"{shown_path(error.path)}:{error.line}: {error.message}"
 
 
 def shown_path(path: Path) -> str:

@@ -106,17 +106,16 @@ async def add_comment(session: AsyncSession, review: Review, author: Account, li
     if not 1 <= number <= most:
         raise LineNotFound(most=most)
     source = clean_text(text, MAX_COMMENT_LENGTH)
-    same = select(ReviewComment.id).filter_by(review_id=review.id, author_id=author.id, line=number, source=source)
-    if await session.scalar(same.limit(1)) is not None:  # perhaps it was decided since
+    row = {"review_id": review.id, "author_id": author.id, "line": number, "source": source}
+    same = select(ReviewComment.id).filter_by(**row).limit(1)
+    if await session.scalar(same) is not None:  # even if the review has been decided since
         return
     await _hold(session, review, author)
-    if await session.scalar(same.limit(1)) is not None:
+    if await session.scalar(same) is not None:
         return
     if await _count_comments(session, review) >= MAX_COMMENTS:
         raise TooManyReviewComments(most=MAX_COMMENTS)
-    comment = ReviewComment(id=sortable_id(), review_id=review.id, author_id=author.id, line=number, source=source)
-    comment.created_at = now()
-    session.add(comment)
+    session.add(ReviewComment(id=sortable_id(), created_at=now(), **row))
     await session.flush()
 
 

@@ -25,7 +25,7 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class GroupReview:
-    """A review with its learner and its reviewer, who is None until it is decided."""
+    """A review with its learner, and its reviewer: None until it is decided."""
 
     review: Review
     learner: Account
