@@ -23,6 +23,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 from mdit_py_plugins.myst_blocks import myst_block_plugin
+from mdit_py_plugins.myst_blocks.index import line_comment
 from mdit_py_plugins.myst_role import myst_role_plugin
 
 from app.lessons.directive_tokens import DirectiveExpander, top_level_cells
@@ -34,6 +35,7 @@ _MAX_SEARCHED_LINES = 1_000_000
 """How many lines are searched for the ends of LaTeX environments that have none."""
 _ENDED_BY_ENVIRONMENTS = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
 """Blocks that end where an environment of LaTeX begins, as in the plugin."""
+_ENDED_BY_COMMENTS = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def _make_parser() -> MarkdownIt:
         .use(myst_role_plugin)
     )
     parser.block.ruler.at("amsmath", _latex_environment, {"alt": _ENDED_BY_ENVIRONMENTS})
+    parser.block.ruler.at("myst_line_comment", _line_comment, {"alt": _ENDED_BY_COMMENTS})
     parser.block.ruler.at("table", lesson_table, {"alt": ["paragraph", "reference"]})
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
@@ -90,6 +93,16 @@ def _latex_environment(state: StateBlock, start: int, end: int, silent: bool) ->
     if not found:
         state.env["searched_lines"] = searched + end - start
     return found
+
+
+def _line_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The plugin's rule, which reads the first character of the line below a comment even if the text ends there.
+
+    In a quotation, a line may be there and yet be empty: ``> % comment`` above a last ``>``.
+    """
+    if not state.src.endswith("\n"):
+        state.src += "\n"
+    return line_comment(state, start, end, silent)
 
 
 def _set_hard_paragraphs_apart(state: StateCore) -> None:

@@ -94,6 +94,7 @@ _MANY = example_count(100)
 @given(_SOURCES)
 @example(lesson_text("a: &x [*x]\n"))
 @example("---\na: &x [*x]\n---\n")
+@example(lesson_text("> % a\n>"))
 @example("---\ntags: " + "[" * 2000 + "\n---\n")
 @example(lesson_text("> " * 300))
 @example(lesson_text(":::{note}\n" * 50))
@@ -121,6 +122,7 @@ def test_any_text_ends_in_a_lesson_or_in_mistakes_with_lines(source: str) -> Non
 
 @_MANY
 @given(_SOURCES, _SOURCES)
+@example("", ">%\n>")
 def test_any_translation_of_any_text_ends_the_same_way(english: str, translation: str) -> None:
     original = parse_document(lesson_text(f"{CELL}{english}"), "en")
     document = parse_document(translation, "ko", original)
