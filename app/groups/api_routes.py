@@ -20,7 +20,7 @@ from app.errors import PermissionDenied
 from app.groups.learners import LearnerRow, LessonStanding, load_learners_after
 from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_staff, staff_role
-from app.groups.report_table import PERIODS, ReportCell, ReportTable, report_window
+from app.groups.report_table import PERIODS, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope
 from app.groups.service import OwnGroup, list_own_groups
 from app.i18n import N_
@@ -78,7 +78,7 @@ class ReportOut(ApiModel):
     name: str
     title: str
     columns: list[str]
-    rows: list[list[int | str]]
+    rows: list[list[int | float | str]]
 
 
 class GroupLearnerOut(ApiModel):
@@ -176,15 +176,8 @@ def _staffed(viewer: GroupViewer, found: Sequence[OwnGroup]) -> list[GroupOut]:
 
 
 def _report_out(table: ReportTable) -> ReportOut:
-    rows = [[_value(cell) for cell in row] for row in table.rows]
+    rows = [[cell.exact for cell in row] for row in table.rows]
     return ReportOut(name=table.name, title=table.title, columns=list(table.columns), rows=rows)
-
-
-def _value(cell: ReportCell) -> int | str:
-    """A number if the cell counts something, else its text."""
-    if cell.plain.isdecimal():
-        return int(cell.plain)
-    return cell.plain or cell.text
 
 
 def _learner_out(row: LearnerRow) -> GroupLearnerOut:

@@ -42,13 +42,19 @@ class ReportLink:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """A cell of a table. ``text`` is also what the CSV has, unless ``plain`` says it differently."""
+    """A cell of a table."""
 
     text: str
-    plain: str = ""
+    value: float | str | None = None
+    """What the CSV and the API have instead of the text."""
     share: float | None = None
     """From 0 to 1: drawn as a bar behind the text."""
     link: ReportLink | None = None
+
+    @property
+    def exact(self) -> float | str:
+        """For programs: a number where the cell counts or measures something."""
+        return self.text if self.value is None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +76,9 @@ class ReportTable:
         """The header and the rows, as plain text."""
         yield self.columns
         for row in self.rows:
-            yield [cell.plain or cell.text for cell in row]
+            yield [str(cell.exact) for cell in row]
 
 
 def count_cell(count: int, of: int = 0, link: ReportLink | None = None) -> ReportCell:
     """A number, and the share that it is of another one."""
-    return ReportCell(i18n.number(count), str(count), count / of if of else None, link)
+    return ReportCell(i18n.number(count), count, count / of if of else None, link)

@@ -217,7 +217,8 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         count, tries, done, first, left = map(int, by_cell[key, cell])
         name = f"{scope.cell_title(key, cell)} · {scope.catalog.lesson_title(key, scope.language)}"
         link = scope.cell_link("wrong-answers", key, cell)
-        each = ReportCell(i18n.number(round(tries / count, 1)))
+        average = round(tries / count, 1)
+        each = ReportCell(i18n.number(average), average)
         counted = (count_cell(count), count_cell(done, count), count_cell(first, count), each, count_cell(left, count))
         rows.append((ReportCell(name, link=link), *counted))
     columns = (gettext("Tried"), gettext("Passed"), gettext("Passed at once"), gettext("Tries per learner"))

@@ -3,7 +3,8 @@
 Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, ``lesson_title`` and ``cell_title``:
 
 ``groups/reviews.html``
-    ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list.
+    ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list; ``unsaved``: texts
+    that were typed for a review that is gone.
 ``groups/review.html``
     ``found`` (GroupReview), ``earlier`` (GroupReviews), ``lines`` (ReviewedLine), ``results`` (CheckResult), ``titles``
     of checks by name, ``remark``: the stored one as HTML, ``seen``: IDs of the comments, ``viewer_id``: of the account,
@@ -12,7 +13,7 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -28,9 +29,9 @@ from app.exercises.review_decisions import add_comment, decide, load_lines, remo
 from app.exercises.verdicts import load_results
 from app.groups.dependencies import GroupViewerDep
 from app.groups.member_routes import GroupId
-from app.groups.permissions import GroupViewer, find_staff
+from app.groups.permissions import GroupViewer, Staff, find_staff
 from app.groups.responses import redirect_after, staff_page
-from app.groups.reviews import MAX_SHOWN, find_review, list_earlier_reviews, load_queue
+from app.groups.reviews import MAX_SHOWN, ReviewQueue, find_review, list_earlier_reviews, load_queue
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CATALOG, CatalogDep
 from app.notifications.models import NotificationKind
@@ -67,8 +68,7 @@ async def show_queue(
             await mark_read(session, viewer.account.id, unread)
     async with db.session() as session:
         queue = await load_queue(session, staff.group, lesson)
-    facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, **_titles(catalog, lang)}
-    return staff_page(request, "groups/reviews.html", staff, None, **facts)
+    return _queue_page(request, staff, queue, catalog, lesson)
 
 
 @router.get("/{review_id}", name="group_review")
@@ -183,16 +183,25 @@ async def _review_page(
     failure: LockstepError | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """The review as it is now, with what was typed and not stored."""
+    """The review as it is now, with what was typed and not stored.
+
+    If it is gone because its learner left the group, the list of reviews shows what was typed.
+    """
     lang = request.path_params["lang"]
+    typed = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
-        found = await find_review(session, staff.group, review_id)
+        try:
+            found = await find_review(session, staff.group, review_id)
+        except ReviewNotFound as gone:
+            unsaved = [text for name in ("text", "remark") if (text := typed.get(name, "").strip())]
+            if not unsaved:
+                raise
+            return _queue_page(request, staff, await load_queue(session, staff.group), catalog, "", gone, unsaved)
         if found.review.state == ReviewState.withdrawn and failure is None:
             raise ReviewNotFound
         earlier = await list_earlier_reviews(session, staff.group, found.review)
         facts = await _facts(session, found.review, catalog, lang)
-    typed = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
     facts |= {
         "viewer_id": viewer.account.id,
         "found": found,
@@ -201,6 +210,21 @@ async def _review_page(
         **_titles(catalog, lang),
     }
     return staff_page(request, "groups/review.html", staff, failure, **facts)
+
+
+def _queue_page(
+    request: Request,
+    staff: Staff,
+    queue: ReviewQueue,
+    catalog: CatalogView,
+    lesson: str,
+    failure: LockstepError | None = None,
+    unsaved: Sequence[str] = (),
+) -> HTMLResponse:
+    facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved}
+    return staff_page(
+        request, "groups/reviews.html", staff, failure, **facts, **_titles(catalog, request.path_params["lang"])
+    )
 
 
 async def _facts(session: AsyncSession, review: Review, catalog: CatalogView, lang: str) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
@@ -21,6 +23,7 @@ from tests.factories.http_server import free_port
 
 USER, PASSWORD = "lockstep", "p@ss word"
 HOST = "127.0.0.1"
+_PATIENCE_S = 60
 
 
 class SmtpMailbox:
@@ -32,6 +35,7 @@ class SmtpMailbox:
         self.recipients: list[str] = []
         self.encrypted: list[bool] = []
         self.answers = list(answers)
+        self._received = threading.Event()
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         if self.answers:
@@ -43,7 +47,13 @@ class SmtpMailbox:
         self.raw.append(envelope.content)
         self.recipients += envelope.rcpt_tos
         self.encrypted.append(session.ssl is not None)
+        self._received.set()
         return "250 kept"
+
+    async def first_mail(self) -> EmailMessage:
+        """Wait for the first email. The server has a thread of its own."""
+        assert await asyncio.to_thread(self._received.wait, _PATIENCE_S), "no email came"
+        return self.mails[0]
 
 
 @contextmanager

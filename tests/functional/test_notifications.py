@@ -6,7 +6,6 @@ import asyncio
 import re
 import stat
 from datetime import timedelta
-from email.message import EmailMessage
 
 import pytest
 from fastapi import FastAPI
@@ -328,13 +327,6 @@ async def test_a_new_achievement_is_in_the_list_and_links_to_the_achievements(se
             assert (await client.get(link[1])).headers["location"] == "/ko/achievements"
 
 
-async def first_mail(postbox: SmtpMailbox) -> EmailMessage:
-    while True:
-        if postbox.mails:
-            return postbox.mails[0]
-        await asyncio.sleep(0.05)
-
-
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
 async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_somewhere(
     settings: Settings, lang: str
@@ -354,7 +346,7 @@ async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_some
             async with await signed_in_browser(app) as bob:
                 form = {"thread": root.id, "text": "Because <b>four</b>.", "key": "k2"}
                 assert (await bob.post(f"/en/courses/{LESSON}/comments", data=form)).status_code == 303
-            letter = await first_mail(postbox)
+            letter = await postbox.first_mail()
             async with browser_client(app) as reader:
                 text = letter.get_body(("plain",))
                 assert text is not None

@@ -201,6 +201,24 @@ async def test_of_two_decisions_at_once_one_counts_and_the_other_keeps_its_text(
     assert len([row for row in await room.rows(Notification) if row.kind == "review"]) == 1
 
 
+@pytest.mark.parametrize("action", ["", "/comments", "/comments/1/remove"])
+async def test_text_typed_for_a_learner_who_left_meanwhile_is_shown_again(room: Classroom, action: str) -> None:
+    path = await room.submitted()
+    await room.learner.post(f"/en/groups/{room.group}/leave")
+
+    typed = {"line": "1", "text": "Why <b>add</b>?", "remark": "Use \u202e *", "decision": "changes"}
+    late = await room.teacher.post(f"{path}{action}", data=typed)
+    assert late.status_code == 404
+    assert "This review does not exist, or it was withdrawn." in late.text
+    assert "Why &lt;b&gt;add&lt;/b&gt;?" in late.text
+    assert "Use " in late.text
+    assert "\u202e" not in late.text
+    assert "Ada" not in late.text
+    assert (await room.teacher.post(f"{path}{action}", data={"line": "1"})).status_code == 404
+    _, stranger = await room.person("Eve", Role.instructor)
+    assert "Why" not in (await stranger.post(f"{path}{action}", data=typed)).text
+
+
 async def test_a_decision_that_is_sent_twice_is_made_once(room: Classroom) -> None:
     path = await room.submitted()
     fields = {"decision": "accept", "remark": "Well done", "line": "2", "text": "Neat"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -17,14 +18,17 @@ from app.db import now
 from app.exercises.models import Review, ReviewComment, ReviewState
 from app.exercises.reviews import MAX_LINES, MAX_WITHDRAWN
 from app.groups.models import Group, GroupMember, GroupRole
+from app.main import create_app
 from app.notifications.models import Notification
 from app.progress.events import LearningEvent
 from app.progress.models import LedgerEntry
 from app.progress.service import PROGRESS
+from app.settings import Settings
 from tests.factories.classroom import CODE, EARNED, PANEL, Classroom, decision
 from tests.factories.course import LESSON
-from tests.factories.judged_lesson import FACTOR, SHAPE
+from tests.factories.judged_lesson import FACTOR, SHAPE, add_exercise
 from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 
 async def check_passing_code(room: Classroom, supervisor: ScriptedSupervisor) -> None:
@@ -118,6 +122,26 @@ async def test_the_staff_is_notified_once_until_it_looks_at_what_waits(room: Cla
         await room.teacher.post(room.path(row.id), data={"decision": "accept"})
     page = (await assistant.get("/en/notifications")).text
     assert ("This is no longer available." in page, "Autumn" in page) == (True, False)  # nothing waits any more
+
+
+async def test_reviewers_are_emailed_with_a_link_to_what_waits(settings: Settings) -> None:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
+        mail = {"smtp_url": f"smtp://{address}?tls=off", "mail_from": "Lockstep <l@example.org>"}
+        app = create_app(settings.model_copy(update={**mail, "public_url": "http://test"}))
+        add_exercise(app, reviewed=True)
+        async with app.router.lifespan_context(app), AsyncExitStack() as running, asyncio.timeout(60):
+            room = await Classroom(app, running).open()
+            path = await room.submitted()
+            text = (await postbox.first_mail()).get_body(("plain",))
+            assert text is not None
+            words = text.get_content()
+            queue = f"/en/groups/{room.group}/reviews"
+            assert "1 submission is waiting." in words
+            [opened] = re.findall(r"http://test(/en/notifications/\S+|/en/groups/\S+)", words)
+            answer = await room.teacher.get(opened, follow_redirects=True)
+            assert (answer.url.path, path in answer.text) == (queue, True)
+    assert postbox.recipients == [room.grace.email]
 
 
 async def test_who_no_longer_reviews_reads_nothing_of_what_waits(room: Classroom) -> None:
