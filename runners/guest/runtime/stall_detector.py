@@ -6,7 +6,6 @@ nothing. The shared state tells for whom: a process that has ended, is paused or
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from runners.guest.cluster import endpoints
 from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import publisher
+from runners.guest.runtime.thread_frames import current_frame
 from runners.guest.tf_patches import coordinator_polls, rendezvous
 from runners.guest.tf_patches.rendezvous import RENDEZVOUS_TIMEOUT_S
 
@@ -85,7 +85,7 @@ class StallDetector:
         self._broken_off = False
         while self._in_cell.is_set():
             now, used = time.monotonic(), time.process_time()
-            latest = sys._current_frames().get(self._main)
+            latest = current_frame(self._main)
             # Keep a reference to the frame, so that no later call gets the same address.
             if latest is not frame or used - cpu > _BUSY * max(_WAITS_S, now - since):
                 frame, since, cpu, said = latest, now, used, set()
@@ -100,9 +100,9 @@ class StallDetector:
 
     def _break_off(self, why: str) -> None:
         """Abort a wait for others that the main thread cannot abort itself, because it handles no signals meanwhile."""
-        before = sys._current_frames().get(self._main)
+        before = current_frame(self._main)
         time.sleep(_HEARS_S)
-        after = sys._current_frames().get(self._main)
+        after = current_frame(self._main)
         if self._in_cell.is_set() and after is not None and before is after and is_in_tensorflow(after):
             context.context().abort_collective_ops(errors_impl.CANCELLED, why)
             if not self._broken_off:
