@@ -22,6 +22,7 @@ import {
   setUpTheme,
 } from "./web/frontend/page";
 import { setUpPolling } from "./web/frontend/polling";
+import { setUpPresses } from "./web/frontend/press";
 import { setUpVisitorRequests } from "./web/frontend/visitor-requests";
 
 // If a fragment fails, the page keeps its content: the session card polls by itself.
@@ -30,6 +31,7 @@ Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 setUpAccountStorage(); // before anything reads the storage
 setUpVisitorRequests();
 setUpFragments();
+setUpPresses();
 setUpPolling();
 setUpTheme();
 setUpLanguages();

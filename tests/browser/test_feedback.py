@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+import pytest
 from playwright.async_api import Page, Route, expect
 
 from app.accounts.models import Role
@@ -125,6 +126,29 @@ async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hal
     await page.mouse.up()
     await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible()
     await expect(page.locator(".comments")).to_be_attached()
+
+
+@pytest.mark.parametrize(("way", "shown"), [(0, True), (30, False)])
+async def test_a_press_counts_if_the_page_moves_but_not_if_the_pointer_does(
+    hall: VisitorFactory, way: int, shown: bool
+) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    link = page.get_by_role("link", name="Report a problem", exact=True)
+    async with page.expect_response("**/helpful"):
+        await link.hover()
+    await wait_for_requests(page)
+    await link.hover()
+    box = await link.bounding_box()
+    assert box is not None
+    await page.mouse.down()
+    await page.evaluate("() => { document.body.style.paddingTop = '200px'; document.body.getBoundingClientRect(); }")
+    assert await link.bounding_box() != box
+    if way:
+        await page.mouse.move(box["x"] + box["width"] / 2 + way, box["y"])
+    await page.mouse.up()
+    await page.evaluate("new Promise(pressed => setTimeout(pressed))")
+    await wait_for_requests(page)
+    await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible(visible=shown)
 
 
 async def test_the_dialog_opens_with_its_style_sheet(hall: VisitorFactory) -> None:
