@@ -176,7 +176,7 @@ def _staffed(viewer: GroupViewer, found: Sequence[OwnGroup]) -> list[GroupOut]:
 
 
 def _report_out(table: ReportTable) -> ReportOut:
-    rows = [[cell.exact for cell in row] for row in table.rows]
+    rows = [[cell.raw for cell in row] for row in table.rows]
     return ReportOut(name=table.name, title=table.title, columns=list(table.columns), rows=rows)
 
 

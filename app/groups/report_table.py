@@ -52,7 +52,7 @@ class ReportCell:
     link: ReportLink | None = None
 
     @property
-    def exact(self) -> float | str:
+    def raw(self) -> float | str:
         """For programs: a number where the cell counts or measures something."""
         return self.text if self.value is None else self.value
 
@@ -76,7 +76,7 @@ class ReportTable:
         """The header and the rows, as plain text."""
         yield self.columns
         for row in self.rows:
-            yield [str(cell.exact) for cell in row]
+            yield [str(cell.raw) for cell in row]
 
 
 def count_cell(count: int, of: int = 0, link: ReportLink | None = None) -> ReportCell:

@@ -3,8 +3,8 @@
 Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, ``lesson_title`` and ``cell_title``:
 
 ``groups/reviews.html``
-    ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list; ``unsaved``: texts
-    that were typed for a review that is gone.
+    ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list; ``unsaved``: the
+    fields that were typed for a review that is gone.
 ``groups/review.html``
     ``found`` (GroupReview), ``earlier`` (GroupReviews), ``lines`` (ReviewedLine), ``results`` (CheckResult), ``titles``
     of checks by name, ``remark``: the stored one as HTML, ``seen``: IDs of the comments, ``viewer_id``: of the account,
@@ -13,7 +13,7 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -185,7 +185,7 @@ async def _review_page(
 ) -> HTMLResponse:
     """The review as it is now, with what was typed and not stored.
 
-    If it is gone because its learner left the group, the list of reviews shows what was typed.
+    If it is no longer there, for instance because its learner left the group, the list of reviews shows what was typed.
     """
     lang = request.path_params["lang"]
     typed = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
@@ -193,13 +193,13 @@ async def _review_page(
         staff = await find_staff(session, viewer, group_id)
         try:
             found = await find_review(session, staff.group, review_id)
+            if found.review.state == ReviewState.withdrawn and failure is None:
+                raise ReviewNotFound
         except ReviewNotFound as gone:
-            unsaved = [text for name in ("text", "remark") if (text := typed.get(name, "").strip())]
+            unsaved = {name: text for name in ("text", "remark") if (text := typed.get(name, "")).strip()}
             if not unsaved:
                 raise
             return _queue_page(request, staff, await load_queue(session, staff.group), catalog, "", gone, unsaved)
-        if found.review.state == ReviewState.withdrawn and failure is None:
-            raise ReviewNotFound
         earlier = await list_earlier_reviews(session, staff.group, found.review)
         facts = await _facts(session, found.review, catalog, lang)
     facts |= {
@@ -219,9 +219,9 @@ def _queue_page(
     catalog: CatalogView,
     lesson: str,
     failure: LockstepError | None = None,
-    unsaved: Sequence[str] = (),
+    unsaved: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved}
+    facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved or {}}
     return staff_page(
         request, "groups/reviews.html", staff, failure, **facts, **_titles(catalog, request.path_params["lang"])
     )

@@ -33,9 +33,8 @@ from app.lessons.limited_table import MAX_LESSON_CELLS, lesson_table
 _MAX_MATCHING_STEPS = 20_000_000
 _MAX_SEARCHED_LINES = 1_000_000
 """How many lines are searched for the ends of LaTeX environments that have none."""
-_ENDED_BY_ENVIRONMENTS = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
-"""Blocks that end where an environment of LaTeX begins, as in the plugin."""
-_ENDED_BY_COMMENTS = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
+_ENDED_BLOCKS = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
+"""Blocks that end where an environment of LaTeX or a comment begins, as in the plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ def _make_parser() -> MarkdownIt:
         .use(myst_block_plugin)
         .use(myst_role_plugin)
     )
-    parser.block.ruler.at("amsmath", _latex_environment, {"alt": _ENDED_BY_ENVIRONMENTS})
-    parser.block.ruler.at("myst_line_comment", _line_comment, {"alt": _ENDED_BY_COMMENTS})
+    parser.block.ruler.at("amsmath", _latex_environment, {"alt": _ENDED_BLOCKS})
+    parser.block.ruler.at("myst_line_comment", _line_comment, {"alt": _ENDED_BLOCKS})
     parser.block.ruler.at("table", lesson_table, {"alt": ["paragraph", "reference"]})
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser

@@ -128,27 +128,34 @@ async def test_comments_that_come_during_a_press_do_not_move_what_is_pressed(hal
     await expect(page.locator(".comments")).to_be_attached()
 
 
-@pytest.mark.parametrize(("way", "shown"), [(0, True), (30, False)])
-async def test_a_press_counts_if_the_page_moves_but_not_if_the_pointer_does(
-    hall: VisitorFactory, way: int, shown: bool
+@pytest.mark.parametrize(
+    ("page_moves", "distance", "clicks"), [(True, 0, 1), (True, 30, 0), (False, 4, 0)], ids=["page", "pointer", "edge"]
+)
+async def test_a_press_counts_if_the_page_moves_but_not_if_the_pointer_leaves(
+    hall: VisitorFactory, page_moves: bool, distance: int, clicks: int
 ) -> None:
     page = await (await hall.admit()).open(LESSON)
     link = page.get_by_role("link", name="Report a problem", exact=True)
     async with page.expect_response("**/helpful"):
         await link.hover()
     await wait_for_requests(page)
+    await link.evaluate("link => { window.clicks = 0; link.addEventListener('click', () => (window.clicks += 1)); }")
     await link.hover()
     box = await link.bounding_box()
     assert box is not None
+    x, y = box["x"] + box["width"] - 1, box["y"] + box["height"] / 2
+    await page.mouse.move(x, y)
     await page.mouse.down()
-    await page.evaluate("() => { document.body.style.paddingTop = '200px'; document.body.getBoundingClientRect(); }")
-    assert await link.bounding_box() != box
-    if way:
-        await page.mouse.move(box["x"] + box["width"] / 2 + way, box["y"])
+    if page_moves:
+        await page.evaluate("document.body.style.paddingTop = '200px'")
+    assert (await link.bounding_box() != box) is page_moves
+    if distance:
+        await page.mouse.move(x + distance, y)
     await page.mouse.up()
     await page.evaluate("new Promise(pressed => setTimeout(pressed))")
     await wait_for_requests(page)
-    await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible(visible=shown)
+    await expect(page.get_by_role("dialog", name="Report a problem")).to_be_visible(visible=bool(clicks))
+    assert await page.evaluate("clicks") == clicks
 
 
 async def test_the_dialog_opens_with_its_style_sheet(hall: VisitorFactory) -> None:

@@ -8,8 +8,8 @@
 const CLICK_MS = 50;
 /** A longer press selects text or drags something. */
 const LONGEST_MS = 2_000;
-/** In CSS pixels: a pointer that moves further during a press drags, or leaves what it should not press after all. */
-const LONGEST_WAY = 5;
+/** From press to release, in CSS pixels: a pointer that is further away drags something, or left it on purpose. */
+const MAX_DISTANCE_PX = 5;
 const PRESSABLE = "button, summary, label, a[href]";
 
 export class Press {
@@ -43,22 +43,31 @@ export class Press {
 }
 
 export function setUpPresses(): void {
-  let pressed: { element: HTMLElement; down: PointerEvent } | null = null;
+  let pressed: { element: HTMLElement; place: DOMRect; down: PointerEvent } | null = null;
+  const forget = (): void => {
+    pressed = null;
+  };
   const begin = (down: PointerEvent): void => {
     const element = (down.target as Element).closest<HTMLElement>(PRESSABLE);
-    const plain =
-      down.isPrimary && down.button === 0 && !(down.ctrlKey || down.metaKey || down.shiftKey || down.altKey);
-    pressed = element && plain ? { element, down } : null;
+    const modified = down.ctrlKey || down.metaKey || down.shiftKey || down.altKey;
+    const counts = element && down.isPrimary && down.button === 0 && !modified;
+    pressed = counts ? { element, place: element.getBoundingClientRect(), down } : null;
   };
   const end = (up: PointerEvent): void => {
-    const press = pressed;
-    pressed = null;
-    if (!press || press.element.contains(up.target as Node)) return;
-    const way = Math.hypot(up.clientX - press.down.clientX, up.clientY - press.down.clientY);
-    if (way > LONGEST_WAY || !press.element.checkVisibility()) return;
-    setTimeout(() => press.element.click()); // after the click that the browser sends to what contains both
+    if (!pressed || up.pointerId !== pressed.down.pointerId) return;
+    const { element, place, down } = pressed;
+    forget();
+    if (element.contains(up.target as Node) || up.timeStamp - down.timeStamp > LONGEST_MS) return;
+    if (Math.hypot(up.clientX - down.clientX, up.clientY - down.clientY) > MAX_DISTANCE_PX) return;
+    const { left, top } = element.getBoundingClientRect();
+    if (left === place.left && top === place.top) return; // it is the pointer that left it
+    setTimeout(() => {
+      // The browser's own click, on what contains both, comes first; it may have closed something.
+      if (element.checkVisibility({ visibilityProperty: true }) && !element.closest("[inert]")) element.click();
+    });
   };
   addEventListener("pointerdown", begin, { capture: true });
   addEventListener("pointerup", end, { capture: true });
-  addEventListener("pointercancel", () => (pressed = null), { capture: true });
+  addEventListener("pointercancel", forget, { capture: true });
+  addEventListener("wheel", forget, { capture: true, passive: true }); // the reader moved it
 }

@@ -49,7 +49,7 @@ def test_the_frame_is_that_of_the_thread_and_garbage_is_collected_as_before() ->
         there.set()
         leave.wait()
 
-    thread = threading.Thread(target=stay)
+    thread = threading.Thread(target=stay, daemon=True)
     thread.start()
     there.wait()
     frame = current_frame(thread.ident or 0)
