@@ -112,18 +112,13 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     first = await (await crowd.admit()).open(LESSON.format("en"))
     second = await (await crowd.admit()).open(LESSON.format("en"))
     waiting = CellPageObject(second, "strategy")
+    await waiting.write("print('my turn')")
     await skip_predictions(first)
-    for cell in (
-        "strategy",
-        "components",
-        "assign",
-        "model",
-    ):  # one after the other, each almost as long as a run may take here
+    for cell in ("strategy", "components", "assign", "model"):  # one after the other; a run may take 4 s here
         busy = CellPageObject(first, cell)
-        await busy.write("import time\nprint('going', flush=True)\ntime.sleep(3.5)")
+        await busy.write("import time\nprint('going', flush=True)\ntime.sleep(3)")
         await busy.run()
     await CellPageObject(first, "strategy").has_row("going")
-    await waiting.write("print('my turn')")
     await waiting.run()
 
     await expect(waiting.status).to_contain_text("Queued: position 1")

@@ -16,7 +16,7 @@ BURST_S = 0.5
 """What a sandbox may take at once, and then its share: together 5 % of 40 seconds."""
 SHARE = 0.0375
 _AT_REST = 0.02
-"""Of a core, which a supervisor takes that answers a neighbor and looks after what it has."""
+"""Of a core, which a supervisor takes that answers a neighbor and looks after what it has; more on a slow machine."""
 _ALLOCATOR_MB = 4
 _SECONDS = 10
 
@@ -74,13 +74,34 @@ def node() -> Iterator[RealSupervisor]:
     node.remove()
 
 
+@pytest.fixture(scope="module")
+def at_rest(node: RealSupervisor) -> float:
+    """The share of a core that the supervisor takes here while nobody is hostile."""
+    return max(_AT_REST, asyncio.run(_measure_rest(node)))
+
+
+async def _measure_rest(node: RealSupervisor) -> float:
+    async with node.client() as client:
+        neighbor = SessionClient(client)
+        await neighbor.run("1")
+        node.wait(lambda: node.health()["warm_kernels"])
+        process = psutil.Process(node.pid)
+        cpu_s, began = _cpu_s(process), time.monotonic()
+        presses = asyncio.create_task(_press_run(neighbor))
+        await asyncio.wait({presses}, timeout=_SECONDS)
+        share = (_cpu_s(process) - cpu_s) / (time.monotonic() - began)
+        presses.cancel()
+        await neighbor.leave()
+    return share
+
+
 def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 @pytest.mark.parametrize("code", list(BUSY.values()), ids=list(BUSY))
-async def test_a_run_takes_a_twentieth_of_the_supervisors_time(node: RealSupervisor, code: str) -> None:
+async def test_a_run_takes_a_twentieth_of_the_supervisors_time(node: RealSupervisor, at_rest: float, code: str) -> None:
     async with node.client() as client:
         learner = SessionClient(client)
         await learner.run("1")
@@ -98,7 +119,7 @@ async def test_a_run_takes_a_twentieth_of_the_supervisors_time(node: RealSupervi
         await learner.leave()
         await neighbor.leave()
 
-    assert took < BURST_S + (SHARE + _AT_REST) * passed
+    assert took < BURST_S + (SHARE + at_rest) * passed
 
 
 async def _press_run(neighbor: SessionClient) -> None:

@@ -19,7 +19,7 @@ from runners.wire.protocol import Health, Outcome
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 from tests.factories.unprivileged_user import delegated_cgroups, unprivileged_command
 
-UID = 62_000 + os.getpid() % 900
+UID = 62_000 + os.getpid() % 600
 MakeNode = Callable[..., RealSupervisor]
 
 
