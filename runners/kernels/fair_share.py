@@ -7,12 +7,11 @@ the sandbox, not of a run: otherwise each of many short runs would have a burst 
 
 from __future__ import annotations
 
-SHARE = 0.02
+SHARE = 0.025
 """The share of the supervisor's time that one sandbox may take in the long run."""
 BURST_S = 0.5
 """CPU time that a sandbox may take at once: more than 10,000 short messages, so that only a program that goes on like
-that has to wait. With the share, and what is not charged, it stays below 5 % of 40 seconds, even on a busy machine,
-where what is not charged takes twice as long."""
+that has to wait. With the share, and what is not charged, it stays below 5 % of 40 seconds."""
 _SHORTEST_PAUSE_S = 0.05
 """Waking up for every few bytes of a slow sender costs more than reading them."""
 
