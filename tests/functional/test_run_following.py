@@ -31,14 +31,14 @@ async def _stored(app: FastAPI, run_id: str) -> list[RunEvent]:
 
 
 async def _until_stored(app: FastAPI, run_id: str, count: int) -> list[RunEvent]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         while len(events := await _stored(app, run_id)) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return events
 
 
 async def _until_finished(app: FastAPI, run_id: str) -> Run:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(15):
         while True:
             async with app.state.db.session() as session:
                 run: Run = await session.get_one(Run, run_id)
@@ -49,7 +49,7 @@ async def _until_finished(app: FastAPI, run_id: str) -> Run:
 
 async def _until_nobody_watches(*apps: FastAPI) -> None:
     """Each process has seen the end of its runs, so it stores nothing more."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(15):
         while any(app.state.dispatcher.followers.watching for app in apps):  # noqa: ASYNC110 - the followers have no event for it
             await asyncio.sleep(0.02)
 

@@ -400,4 +400,4 @@ async def test_a_supervisor_that_is_asked_to_end_leaves_nothing_of_its_sessions(
         await learners[1].submit("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
         assert crowded.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
     assert crowded.folders() == []
-    crowded.wait(lambda: not crowded.processes() and not crowded.cgroups())
+    crowded.wait(lambda: not crowded.processes() and not crowded.cgroups(), 5)

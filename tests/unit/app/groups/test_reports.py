@@ -171,7 +171,6 @@ async def test_exercises_count_tries_and_who_is_stuck(filled: Filled) -> None:
         await filled.tried("Cyd", "failed")
         await filled.tried("Outsider", "failed")
     await filled.tried("Cyd", "lost")
-
     await filled.tried("Cyd", "failed")
 
     (row,) = await filled.report("exercises")
