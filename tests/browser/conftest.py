@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("windows")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def network() -> Iterator[Loopback]:
     """The network of the browser and the sites."""
     network = Loopback()
@@ -62,7 +62,7 @@ def network() -> Iterator[Loopback]:
     network.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(network: Loopback) -> Iterator[Site]:
     """The application on its own port, with its runner."""
     if not (ROOT / "app/web/static/dist/app.js").is_file():
@@ -71,7 +71,7 @@ def site(network: Loopback) -> Iterator[Site]:
         yield site
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def chromium(network: Loopback) -> AsyncIterator[Browser]:
     """The browser of this machine."""
     path = program()
@@ -178,5 +178,6 @@ async def hall(chromium: Browser, site: Site) -> AsyncIterator[VisitorFactory]:
     yield hall
     for visitor in hall.visitors:
         await visitor.context.close()
+    await site.end_sessions()
     assert [text for visitor in hall.visitors for text in visitor.unexpected()] == []
     assert [url for visitor in hall.visitors for url in visitor.elsewhere] == []

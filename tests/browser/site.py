@@ -10,11 +10,12 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from runners.wire.client import ResourceNotFound, RunnerClient, RunnerUnavailable
 from tests.browser.loopback import Loopback
 from tests.factories.http_server import free_port
 
@@ -110,6 +111,14 @@ class Site:
         self._runner.kill()
         self._runner.wait()
         self._runner = None
+
+    async def end_sessions(self) -> None:
+        """End the sessions of all learners, whom nobody will meet again: watching them costs the next tests' time."""
+        async with RunnerClient(self._socket) as runner:
+            with suppress(RunnerUnavailable):
+                for session in await runner.owned_sessions():
+                    with suppress(ResourceNotFound):
+                        await runner.end(session.id)
 
     def start_web(self) -> None:
         """Start the web process on the same port as before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,8 @@ parts = loaded()
         ),
         (["locks/web.txt"], []),
         (["locks/dev.txt"], list(parts.ALL)),
+        ([".ci/setup.py"], list(parts.ALL)),
+        ([".ci/long-tests-passed-at", ".ci/run"], []),
     ],
 )
 def test_a_change_calls_for_the_parts_that_it_can_have_broken(paths: list[str], called_for: list[str]) -> None:
@@ -65,6 +68,10 @@ def test_without_a_base_every_part_is_called_for() -> None:
     for arguments in ([], [""], ["no-such-branch"], ["HEAD"]):
         done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=True)
         assert tuple(done.stdout.split()) == parts.ALL
+
+
+def test_the_commit_where_all_long_tests_passed_is_a_commit() -> None:
+    assert re.fullmatch(r"[0-9a-f]{40}\n", (ROOT / ".ci" / "long-tests-passed-at").read_text())
 
 
 def test_what_changed_is_counted_from_where_the_branch_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
