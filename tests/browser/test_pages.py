@@ -21,6 +21,7 @@ from tests.browser.accessibility import (
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
+from tests.browser.polling import wait_until
 from tests.browser.site import Site
 from tests.factories.lesson_source import write_lesson, write_toml
 from tests.factories.shipped_lessons import LESSONS as SHIPPED
@@ -207,6 +208,21 @@ async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: VisitorFacto
     assert box is not None
     assert 740 * 0.6 < box["y"] < 740 - box["height"]
     assert box["height"] >= 44
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_code_out_of_view_is_not_laid_out_but_has_its_height(hall: VisitorFactory, width: int) -> None:
+    page = await (await hall.admit(width=width)).open(f"{COURSE}/script-to-cluster")
+    code = page.locator("pre.code")
+    laid_out = "[...document.querySelectorAll('pre.code code')].at(-1).checkVisibility({ contentVisibilityAuto: true })"
+    heights = "all => all.map((code) => code.offsetHeight)"
+    assert not await page.evaluate(laid_out)
+    reserved = await code.evaluate_all(heights)
+
+    await code.last.scroll_into_view_if_needed()
+    await wait_until(page, laid_out)
+    await code.evaluate_all("all => all.forEach((code) => (code.style.contentVisibility = 'visible'))")
+    assert await code.evaluate_all(heights) == reserved
 
 
 async def test_the_language_switch_keeps_the_place(hall: VisitorFactory) -> None:

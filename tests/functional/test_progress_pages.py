@@ -85,7 +85,13 @@ async def test_a_stranger_sees_what_there_is_to_reach_and_stays_a_stranger(app: 
         assert "First step" in page
         assert "Through and through" not in page
         assert "1 secret achievement appears once you earn it." in page
+        assert "noindex" not in page
         assert not client.cookies
+
+
+async def test_search_engines_are_kept_from_the_achievements_of_an_account(app: FastAPI) -> None:
+    async with await signed_in_browser(app) as client:
+        assert '<meta name="robots" content="noindex">' in await _text(client, "/en/achievements")
 
 
 async def test_the_awards_of_a_run_are_in_header_cards_page_and_history(

@@ -50,7 +50,7 @@ export function setUpOutline(): void {
     sheet.scrollTop = Math.max(0, here.offsetTop - sheet.clientHeight / 2);
   };
   sheet.addEventListener("toggle", reveal);
-  if (sheet.scrollHeight > sheet.clientHeight) reveal();
+  requestAnimationFrame(reveal); // with the other scripts done, so that the page is laid out only once
 }
 
 /** Marks the current heading in the list "On this page". */
@@ -70,8 +70,9 @@ export function setUpRail(): void {
       else link.removeAttribute("aria-current");
     }
   };
-  window.addEventListener("scroll", () => (waiting ||= requestAnimationFrame(mark)), { passive: true });
-  mark();
+  const markSoon = (): number => (waiting ||= requestAnimationFrame(mark));
+  window.addEventListener("scroll", markSoon, { passive: true });
+  markSoon();
 }
 
 /** If the system has no math font, loads ours when the page is idle. */
