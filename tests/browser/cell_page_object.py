@@ -68,7 +68,9 @@ class CellPageObject:
         text: str = await self.root.evaluate(  # at once: the editor may be taking the place of the plain code
             """cell => {
                 const lines = [...cell.querySelectorAll(".cm-content .cm-line")].map(line => line.textContent);
-                return lines.length ? lines.join("\\n") : cell.querySelector("pre.code").innerText;
+                if (lines.length) return lines.join("\\n");
+                const plain = cell.querySelector("pre.code");
+                return plain.innerText || plain.textContent; // out of view, it has no innerText
             }"""
         )
         return text
