@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Names the parts of `tests/long` that a change may have broken, one per line; ``.ci/run`` runs them after `make test`.
 
-.ci/affected_long_tests.py BASE      compares HEAD with the commit where it branched off BASE
-.ci/affected_long_tests.py           names every part
+.ci/affected_long_tests.py BASE                compares the working tree with the commit where HEAD branched off BASE
+.ci/affected_long_tests.py --since-last-pass   compares it with the commit in .ci/long-tests-passed-at
+.ci/affected_long_tests.py                     names every part
 """
 
 from __future__ import annotations
@@ -64,13 +65,24 @@ def parts_of(paths: Iterable[str]) -> list[str]:
     return [part for part in ALL if part in found]
 
 
+def last_pass() -> str:
+    """The commit where every long test has passed; empty if HEAD does not descend from it."""
+    commit = (ROOT / ".ci" / "long-tests-passed-at").read_text().strip()
+    try:
+        _git("merge-base", "--is-ancestor", commit, "HEAD")
+    except subprocess.CalledProcessError:
+        return ""
+    return commit
+
+
 def changed_since(base: str) -> list[str] | None:
     """The paths changed since HEAD branched off ``base``; ``None`` if that is HEAD itself or unknown."""
     try:
         fork = _git("merge-base", base, "HEAD")
         if fork == _git("rev-parse", "HEAD"):
             return None
-        return _git("diff", "--name-only", "--no-renames", fork, "HEAD").splitlines()
+        changed = _git("diff", "--name-only", "--no-renames", fork)
+        return [*changed.splitlines(), *_git("ls-files", "--others", "--exclude-standard").splitlines()]
     except subprocess.CalledProcessError:
         return None
 
@@ -83,9 +95,10 @@ def _git(*arguments: str) -> str:
 def main(arguments: list[str]) -> int:
     """Print the parts. Returns the exit status."""
     if len(arguments) > 1:
-        print(f"usage: {Path(sys.argv[0]).name} [BASE]", file=sys.stderr)
+        print(f"usage: {Path(sys.argv[0]).name} [BASE | --since-last-pass]", file=sys.stderr)
         return 2
-    changed = changed_since(arguments[0]) if arguments and arguments[0] else None
+    base = last_pass() if arguments == ["--since-last-pass"] else "".join(arguments)
+    changed = changed_since(base) if base else None
     print(*(ALL if changed is None else parts_of(changed)), sep="\n")
     return 0
 

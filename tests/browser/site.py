@@ -113,7 +113,7 @@ class Site:
         self._runner = None
 
     async def end_sessions(self) -> None:
-        """End the sessions of all learners, whom nobody will meet again: watching them costs the next tests' time."""
+        """End all learners' sessions. No later test uses them, and watching them costs CPU time."""
         async with RunnerClient(self._socket) as runner:
             with suppress(RunnerUnavailable):
                 for session in await runner.owned_sessions():

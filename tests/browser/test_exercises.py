@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from app.accounts.models import Role
 from app.db import Database, now
@@ -37,16 +36,6 @@ def site(site: Site, network: Loopback, tmp_path_factory: pytest.TempPathFactory
     lesson.write_text(lesson.read_text().replace(":seconds: 20", options))
     with Site(network=network, runner=site, lessons_dir=str(root)) as own:
         yield own
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def hall(chromium: Browser, site: Site) -> AsyncIterator[VisitorFactory]:
-    hall = VisitorFactory(chromium, site)
-    yield hall
-    for visitor in hall.visitors:
-        await visitor.context.close()
-    assert [text for visitor in hall.visitors for text in visitor.unexpected()] == []
-    assert [url for visitor in hall.visitors for url in visitor.elsewhere] == []
 
 
 class Exercise(CellPageObject):

@@ -64,7 +64,7 @@ export class PlainCode {
     this.text = code;
     this.before = null;
     (this.pre.querySelector("code") ?? this.pre).textContent = code;
-    this.pre.dataset.lines = String(code.replace(/\n+$/, "").split("\n").length); // its height, see cell.css
+    this.pre.dataset.lines = String(code.replace(/\n$/, "").split("\n").length); // its height, see cell.css
   }
 
   /**

@@ -70,27 +70,44 @@ def test_without_a_base_every_part_is_called_for() -> None:
         assert tuple(done.stdout.split()) == parts.ALL
 
 
-def test_the_commit_where_all_long_tests_passed_is_a_commit() -> None:
-    assert re.fullmatch(r"[0-9a-f]{40}\n", (ROOT / ".ci" / "long-tests-passed-at").read_text())
-
-
-def test_what_changed_is_counted_from_where_the_branch_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def git(*arguments: str) -> None:
+def test_what_changed_is_counted_from_where_the_branch_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def git(*arguments: str) -> str:
         identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, check=True)
+        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
 
     def commit(path: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(path)
         git("add", path)
         git("commit", "-m", path)
 
+    def parts_since_last_pass() -> list[str]:
+        assert parts.main(["--since-last-pass"]) == 0
+        return capsys.readouterr().out.split()
+
     git("init")
     commit("first")
     git("switch", "-c", "change")
-    commit("mine")
+    commit("tests/long/soak/mine")
     git("switch", "main")
     commit("theirs")
     git("switch", "change")
+    (tmp_path / "first").write_text("not committed")
+    (tmp_path / "new").touch()
     monkeypatch.setattr(parts, "ROOT", tmp_path)
 
-    assert parts.changed_since("main") == ["mine"]
+    assert parts.changed_since("main") == ["first", "tests/long/soak/mine", "new"]
+
+    passed = tmp_path / ".ci" / "long-tests-passed-at"
+    passed.parent.mkdir()
+    passed.write_text(git("rev-parse", "change~1"))
+    assert parts_since_last_pass() == ["soak"]
+    passed.write_text(git("rev-parse", "main"))
+    assert parts_since_last_pass() == list(parts.ALL), "HEAD does not descend from it"
+
+
+def test_the_commit_where_all_long_tests_passed_is_named_by_its_hash() -> None:
+    assert re.fullmatch(r"[0-9a-f]{40}\n", (ROOT / ".ci" / "long-tests-passed-at").read_text())
