@@ -48,7 +48,10 @@ parts = loaded()
         (["locks/web.txt"], []),
         (["locks/dev.txt"], list(parts.ALL)),
         ([".ci/setup.py"], list(parts.ALL)),
-        ([".ci/long-tests-passed-at", ".ci/run"], []),
+        ([".ci/affected_long_tests.py"], list(parts.ALL)),
+        ([".ci/run"], list(parts.ALL)),
+        (["tests/__init__.py"], list(parts.ALL)),
+        ([".ci/long-tests-passed-at"], []),
     ],
 )
 def test_a_change_calls_for_the_parts_that_it_can_have_broken(paths: list[str], called_for: list[str]) -> None:
