@@ -14,6 +14,7 @@ import typer
 from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.exercise_check import judge_samples
+from app.cli.lesson_cover import draw_covers
 from app.cli.lesson_diff import diff_translations
 from app.cli.lesson_export import export_lessons
 from app.cli.lesson_import import import_lessons
@@ -51,6 +52,7 @@ app.command("open")(open_lesson)
 app.command("import")(import_lessons)
 app.command("export")(export_lessons)
 app.command("diff")(diff_translations)
+app.command("cover")(draw_covers)
 
 
 @app.command("list")

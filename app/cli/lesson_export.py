@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 import typer
 
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
+from app.exports.chromium import BrowserUnavailable, find_browser
 from app.exports.files import CourseArchive, ExportFormat, file_name, lesson_file, solution_runs
-from app.exports.pdf import PdfUnavailable, find_browser
 from app.i18n import LANGUAGE_CODES
 from app.lessons.catalog import Catalog
 from app.lessons.model import Lesson
@@ -49,7 +49,7 @@ def export_lessons(
     try:
         content = _archive(form, lessons, make) if is_course else make(lessons[0])
         _write(target, content)
-    except PdfUnavailable as e:
+    except BrowserUnavailable as e:
         fail(f"{e}.")
     except OSError as e:
         fail(f"{target} cannot be written: {e.strerror}.")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from app.errors import RequestTooLarge
+from app.exports.chromium import BrowserUnavailable, print_pdf
 from app.exports.latest_runs import CellRun
-from app.exports.pdf import PdfUnavailable, print_pdf
 from app.i18n import N_
 from app.lessons.model import Lesson
 from app.runs.models import ScratchCell
@@ -64,7 +64,7 @@ def lesson_file(
 
     Raises:
         OutputsTooLarge, ExportTooLarge: the outputs are too large.
-        PdfUnavailable: there is no browser, or it failed.
+        BrowserUnavailable: there is no browser, or it failed.
     """
     from app.exports.notebook import build_notebook, dump_notebook  # nbformat takes 0.2 s, so not at the start
 
@@ -79,7 +79,7 @@ def lesson_file(
     if form != "pdf":
         return CONVERTERS[form](made).encode()
     if browser is None:
-        raise PdfUnavailable("PDFs need Chromium or Chrome; install one of them")
+        raise BrowserUnavailable("PDFs need Chromium or Chrome; install one of them")
     return print_pdf(CONVERTERS["html"](made), browser, trusted=trusted)
 
 

@@ -19,6 +19,7 @@ from app.accounts.dependencies import OptionalLearnerId
 from app.db import Database
 from app.errors import NotFound, ServiceUnavailable
 from app.exports.cache import ExportCache
+from app.exports.chromium import BrowserUnavailable
 from app.exports.edits import parse_edits, with_edits
 from app.exports.files import (
     MEDIA_TYPES,
@@ -29,7 +30,6 @@ from app.exports.files import (
     lesson_file,
 )
 from app.exports.latest_runs import CellRun, latest_runs_by_cell
-from app.exports.pdf import PdfUnavailable
 from app.i18n import N_
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
@@ -232,7 +232,7 @@ def _make(
 ) -> bytes:
     try:
         return lesson_file(form, lesson, page, runs, scratch, browser=settings.pdf_browser, trusted=trusted)
-    except PdfUnavailable as e:
+    except BrowserUnavailable as e:
         if settings.pdf_browser is None:
             raise NotFound from e
         _log.warning("pdf_failed", lesson=lesson.key, reason=str(e))

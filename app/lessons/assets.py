@@ -1,4 +1,4 @@
-"""The files of a lesson, such as pictures, and the cover of a course; only those inside their folders can be read."""
+"""The files of a lesson, such as pictures, and covers; only those inside their folders can be read."""
 
 from __future__ import annotations
 
@@ -56,11 +56,16 @@ def read_asset(lesson: Lesson, name: str) -> LessonAsset:
     return LessonAsset(body, with_charset(media_type), _etag(body))
 
 
-def read_cover(course: Course) -> LessonAsset:
-    """Read the picture for links to a course's pages. Raises AssetNotFound."""
-    if course.cover is None:
+def cover_path(source: Path) -> Path:
+    """Where the cover of a lesson's file is: ``cover.png`` for ``lesson.md``, ``cover.ko.png`` for ``lesson.ko.md``."""
+    return source.with_name(f"cover{source.name.removeprefix('lesson').removesuffix('.md')}.png")
+
+
+def read_cover(covered: Course | Lesson) -> LessonAsset:
+    """Read the picture for links to a course or a lesson. Raises AssetNotFound."""
+    if covered.cover is None:
         raise AssetNotFound(name="cover.png")
-    body = _read(course.cover, course.cover.name)
+    body = _read(covered.cover, covered.cover.name)
     return LessonAsset(body, "image/png", _etag(body))
 
 

@@ -263,6 +263,8 @@ class Lesson:
     """Its position in the course, from 1."""
     total: int = 0
     """The number of lessons in the course."""
+    cover: Path | None = None
+    """A PNG picture in its language for links to it, if it has one."""
 
     @property
     def group(self) -> str:

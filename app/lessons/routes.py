@@ -89,6 +89,13 @@ async def lesson_source(request: Request, lang: str, course: str, slug: str, cat
     return _file_response(request, source, draft=lesson.status is LessonStatus.draft)
 
 
+@router.get(f"{LESSON_PATH}/cover.png", name="lesson_cover")
+async def lesson_cover(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
+    lesson = catalog.lesson(course, slug, lang)
+    cover = await asyncio.to_thread(read_cover, lesson)
+    return _file_response(request, cover, draft=lesson.status is LessonStatus.draft)
+
+
 @router.get(f"{LESSON_PATH}/assets/{{name:path}}", name="lesson_asset")
 async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)

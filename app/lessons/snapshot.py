@@ -18,6 +18,7 @@ import structlog
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
 from app.lessons.added_courses import read_source
+from app.lessons.assets import cover_path
 from app.lessons.course_file import CourseSource, parse_course
 from app.lessons.cross_references import lesson_path, reference_errors
 from app.lessons.directives import LessonError
@@ -375,7 +376,8 @@ def _assemble(
             if reading is not None and reading.shown is not None:
                 lesson = reading.shown
                 status = LessonStatus.draft if _is_ahead(lesson.publish_at, now) else lesson.status
-                shown[language] = replace(lesson, status=status)
+                cover = cover_path(lesson.source_path)
+                shown[language] = replace(lesson, status=status, cover=cover if cover.is_file() else None)
         languages = tuple(shown)
         yield (
             (course.slug, slug),
@@ -405,7 +407,7 @@ def _former_lessons(
 
 def _outline_digest(courses: Mapping[str, CourseSource], lessons: Mapping[LessonKey, Mapping[str, Lesson]]) -> str:
     shown = [
-        f"{key}{language}{lesson.digest}{lesson.status}{lesson.languages}{lesson.number}{lesson.total}"
+        f"{key}{language}{lesson.digest}{lesson.status}{lesson.languages}{lesson.number}{lesson.total}{lesson.cover}"
         for key, by_language in sorted(lessons.items())
         for language, lesson in sorted(by_language.items())
     ]

@@ -50,6 +50,8 @@ print("dig")
 ```
 """
 PUBLIC_PAGES = ("/en/", "/ko/", "/en/courses/small", "/en/courses/small/first")
+OWN_FILES = ("lesson", "lesson_source", "lesson_asset", "lesson_cover")
+"""The routes of what a lesson is made of."""
 HTML = {"accept": "text/html"}
 
 
@@ -64,6 +66,7 @@ def settings(settings: Settings) -> Settings:
     for folder in (root / DRAFT, root / "cellar" / "wine"):
         (folder / "assets").mkdir(parents=True)
         (folder / "assets" / "map.png").write_bytes(b"a map")
+        (folder / "cover.png").write_bytes(b"a cover")
         (folder / "lesson.md").write_text(FILE.replace("STATUS", ""))
     course = root / "small" / "course.toml"
     course.write_text(course.read_text().replace('["first"]', '["treasure", "first"]'))
@@ -145,7 +148,7 @@ async def test_no_route_tells_a_draft_from_a_lesson_that_does_not_exist(
     teacher = await store_account(app.state.db, "instructor", name="Grace Hopper")
     comment = await a_comment(app.state.db, teacher)
     routes = bound(app, comment.id)
-    assert {"lesson", "lesson_source", "lesson_asset", "export", "comments", "comment"} <= {name for name, *_ in routes}
+    assert {*OWN_FILES, "export", "comments", "comment"} <= {name for name, *_ in routes}
 
     for name, method, path in routes:
         nowhere = path.replace("treasure", "nowhere").replace(comment.id, "0" * len(comment.id))
@@ -168,11 +171,11 @@ async def test_to_instructors_a_draft_answers_as_any_lesson_does(app: FastAPI, i
             assert answer.status_code == 404, name
             continue
         other = path.replace(of_draft, of_other).replace("treasure", "first")
-        if name != "lesson_asset":  # the other lesson has none
+        if name not in ("lesson_asset", "lesson_cover"):  # the other lesson has none
             assert answer.status_code == (await insider.request(method, other, headers=HTML)).status_code, name
-        if name in ("lesson", "lesson_source", "lesson_asset", "export", "comments", "comment", "lesson_end"):
+        if name in (*OWN_FILES, "export", "comments", "comment", "lesson_end"):
             assert answer.status_code == 200, name
-        if name in ("lesson", "lesson_source", "lesson_asset"):
+        if name in OWN_FILES:
             assert answer.headers["cache-control"] == "no-store", name
 
 

@@ -86,6 +86,28 @@ async def test_a_link_to_a_lesson_shows_the_cover_of_its_course_if_there_is_one(
     assert "default-src 'none'" in file.headers["content-security-policy"]
 
 
+async def test_a_link_to_a_lesson_shows_its_own_cover_in_its_language(settings: Settings) -> None:
+    folder = settings.lessons_dir / "small"
+    (folder / "first" / "lesson.ko.md").write_text((folder / "first" / "lesson.md").read_text())
+    course, english, korean = (
+        folder / "cover.png",
+        folder / "first" / "cover.png",
+        folder / "first" / "cover.ko.png",
+    )
+    for cover in (course, english, korean):
+        cover.write_bytes(b"\x89PNG\r\n\x1a\n" + cover.name.encode() + str(cover is course).encode())
+    page = "/courses/small/first"
+    app = create_app(settings.model_copy(update={"public_url": ORIGIN}))
+    async with app.router.lifespan_context(app), browser_client(app) as client:
+        for lang, cover in (("ko", korean), ("en", english), ("zh", english)):
+            html = (await client.get(f"/{lang}{page}")).text
+            assert f'<meta property="og:image" content="{ORIGIN}/{lang}{page}/cover.png">' in html
+            assert '<meta property="og:image:alt" content="The first lesson">' in html
+            file = await client.get(f"/{lang}{page}/cover.png")
+            assert (file.headers["content-type"], file.content) == ("image/png", cover.read_bytes())
+        assert f'content="{ORIGIN}/en/courses/small/cover.png"' in (await client.get("/en/courses/small")).text
+
+
 async def test_without_a_public_address_search_engines_get_no_links(client: httpx.AsyncClient) -> None:
     html = (await client.get(LESSON_PAGE)).text
 

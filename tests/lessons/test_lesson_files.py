@@ -12,6 +12,7 @@ import jupytext
 import nbformat
 import pytest
 
+from app.cli.lesson_cover import cover_words, drawn_words
 from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.document import parse_document
 from app.lessons.exercise_files import CHECKS_FILE
@@ -34,6 +35,13 @@ def test_the_course_has_its_lessons() -> None:
         lesson.slug for lesson in LESSONS
     }
     assert all(lesson.status is LessonStatus.published for lesson in LESSONS)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_its_cover_shows_its_present_words(lesson: Lesson) -> None:
+    assert lesson.cover is not None, f"draw it: lockstep lesson cover {lesson.slug}"
+    course = CATALOG.course(lesson.course, lesson.language).title
+    assert drawn_words(lesson.cover.read_bytes()) == cover_words(course, lesson), f"lockstep lesson cover {lesson.slug}"
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")

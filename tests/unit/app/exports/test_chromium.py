@@ -1,14 +1,15 @@
-"""PDFs by a browser that is limited, and that is not trusted with a learner's output."""
+"""PDFs and pictures by a browser that is limited, and that is not trusted with a learner's output."""
 
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
-from app.exports import pdf
-from app.exports.pdf import PdfUnavailable, find_browser, print_pdf
+from app.exports import chromium
+from app.exports.chromium import BrowserUnavailable, find_browser, print_pdf, take_picture
 
 
 def _browser(folder: Path, script: str) -> Path:
@@ -20,11 +21,14 @@ def _browser(folder: Path, script: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_browser() is None, reason="there is no Chromium or Chrome")
-def test_a_page_becomes_a_pdf() -> None:
+def test_a_page_becomes_a_pdf_or_a_picture() -> None:
     browser = find_browser()
     assert browser is not None
 
-    assert print_pdf("<!DOCTYPE html><title>x</title><p>Words", browser, trusted=True).startswith(b"%PDF-")
+    page = "<!DOCTYPE html><title>x</title><p>Words"
+    assert print_pdf(page, browser, trusted=True).startswith(b"%PDF-")
+    picture = take_picture(page, browser, 320, 200, trusted=True)
+    assert (picture[:8], struct.unpack(">II", picture[16:24])) == (b"\x89PNG\r\n\x1a\n", (320, 200))
 
 
 @pytest.mark.parametrize(
@@ -34,14 +38,14 @@ def test_a_page_becomes_a_pdf() -> None:
 def test_a_browser_that_fails_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
 ) -> None:
-    monkeypatch.setattr(pdf, "TIMEOUT_S", 0.2 if "sleep" in script else 60)
+    monkeypatch.setattr(chromium, "TIMEOUT_S", 0.2 if "sleep" in script else 60)
 
-    with pytest.raises(PdfUnavailable, match=reason):
+    with pytest.raises(BrowserUnavailable, match=reason):
         print_pdf("<p>x", _browser(tmp_path, script), trusted=True)
 
 
 def test_a_browser_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PdfUnavailable, match="cannot be started"):
+    with pytest.raises(BrowserUnavailable, match="cannot be started"):
         print_pdf("<p>x", tmp_path / "none", trusted=True)
 
 
@@ -49,7 +53,7 @@ def test_root_prints_nothing_from_learners(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     ran = tmp_path / "ran"
 
-    with pytest.raises(PdfUnavailable, match="run Lockstep as another user"):
+    with pytest.raises(BrowserUnavailable, match="run Lockstep as another user"):
         print_pdf("<p>x", _browser(tmp_path, f"touch {ran}"), trusted=False)
     assert not ran.exists()
 
@@ -59,6 +63,6 @@ def test_the_browser_keeps_its_sandbox_unless_root_prints(tmp_path: Path, monkey
     browser = _browser(tmp_path, f'echo "$@" > {said}')
     for user, expected in ((0, True), (1000, False)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
-        with pytest.raises(PdfUnavailable):
+        with pytest.raises(BrowserUnavailable):
             print_pdf("<p>x", browser, trusted=True)
         assert ("--no-sandbox" in said.read_text()) is expected
