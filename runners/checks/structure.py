@@ -32,6 +32,7 @@ _BACK_DOORS = frozenset(
         *("__closure__", "__code__", "__defaults__", "__dict__", "__getattribute__", "__globals__", "__import__"),
         *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller", "outer_graph"),
         *("__get__", "fget", "getattr_static", "getmembers", "getmembers_static"),
+        *("update_wrapper", "wraps", "setitem", "delitem", "__setitem__", "__delitem__"),
     }
 )
 """Names with which code can change variables unseen. A hurdle and not a wall: whoever looks long enough finds more."""
