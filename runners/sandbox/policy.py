@@ -47,6 +47,8 @@ _SYSCTLS = (
     ("user/max_inotify_watches", "8192"),
     # No cgroup counts what waits in connections that nobody has accepted, nor copies of sent packets with timestamps.
     ("net/ipv4/tcp_rmem", "4096 131072 1048576"),
+    # Connections that are closed but remembered for a minute do not count as sockets of the session.
+    ("net/ipv4/tcp_max_tw_buckets", "512"),
 )
 _PROC_HIDDEN = (
     *("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list"),

@@ -188,6 +188,22 @@ async def test_a_burst_below_the_limit_is_no_alarm(attack: Attack, code: str) ->
     assert (told.outcome, told.finished.limit) == ("ok", None), told.events[-2:]
 
 
+async def test_closed_connections_are_not_remembered_without_end(attack: Attack) -> None:
+    code = """
+import socket
+listener = socket.socket(); listener.bind(("127.0.0.1", 0)); listener.listen(8)
+for _ in range(2000):
+    with socket.create_connection(listener.getsockname()) as end: other, _ = listener.accept()
+    other.close()
+with open("/proc/net/sockstat") as file: counted = dict(line.split(": ") for line in file.read().splitlines())
+numbers = counted["TCP"].split()
+print(numbers[numbers.index("tw") + 1])
+"""
+    told = await attack.run(code)
+    assert told.outcome == "ok", told.events[-2:]
+    assert 256 <= int(told.stdout) <= 512
+
+
 async def test_a_display_too_large_is_left_out_and_the_run_goes_on(attack: Attack) -> None:
     told = await attack.run("from IPython.display import HTML, display\ndisplay(HTML('x' * 300_000))\nprint('on')")
     (notice,) = (e for e in told.events if isinstance(e, NoticeEvent))
