@@ -51,8 +51,8 @@ _PATIENCE_S = 10
 _LAST_PATIENCE_S = 2
 _DATA_DIR_MODE = 0o1770
 """The web application makes files there, and cannot replace those of root or the runner."""
-_NOT_ITS_OWN = ("run", "datasets")
-"""Folders that root and the runner use. They exist before the web application could make them."""
+_NOT_ITS_OWN = {"run": 0o700, "datasets": 0o755}
+"""Folders that root and the runner use, and their modes. They exist before the web application could make them."""
 
 
 def serve_web(listener: socket.socket, workers: int) -> int:
@@ -124,9 +124,9 @@ def give_files_to_web_user(settings: Settings) -> bool:
     try:
         folder = os.open(settings.data_dir, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            for name in _NOT_ITS_OWN:
+            for name, mode in _NOT_ITS_OWN.items():
                 with suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=folder)
+                    os.mkdir(name, mode, dir_fd=folder)
             os.fchown(folder, 0, WEB_USER)
             os.fchmod(folder, _DATA_DIR_MODE)
             for name in ("secrets", "backups"):

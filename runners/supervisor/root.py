@@ -29,6 +29,7 @@ from runners.supervisor.capacity import session_capacity
 log = structlog.get_logger()
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_READABLE = 0o755
 
 
 def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
@@ -53,6 +54,7 @@ def give_up_root(settings: RunnerSettings, bound: Sequence[int]) -> None:
     datasets = (settings.data_dir / "datasets").absolute()
     make_folder(datasets)
     with contextlib.suppress(OSError):  # a read-only disk: it is the same for everybody
+        datasets.chmod(_READABLE)  # sessions have other users
         for path in (datasets, *datasets.rglob("*")):
             os.chown(path, users[0], users[0], follow_symlinks=False)
     groups = cgroups.delegate(users[0])

@@ -23,11 +23,13 @@ from app.cli.local_runner import make_private_directory
 from app.cli.web_process import give_files_to_web_user
 from app.db import Database
 from app.settings import Settings
+from runners.wire.client import RunnerClient
 from runners.wire.users import WEB_USER
 from tests.factories import cli_process
 from tests.factories.accounts import store_account
 from tests.factories.cli_process import LOCKSTEP, lockstep
 from tests.factories.course import write_course
+from tests.factories.real_supervisor import SessionClient
 from tests.factories.serve_command import ServeCommand
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has root to give up")
@@ -105,6 +107,16 @@ def test_it_reaches_lessons_database_and_runner(served: tuple[ServeCommand, str]
 def test_root_can_still_use_the_database(served: tuple[ServeCommand, str]) -> None:
     service, _ = served
     assert service.select("SELECT count(*) FROM alembic_version") == [(1,)]
+
+
+async def test_sessions_can_read_the_data_sets(served: tuple[ServeCommand, str]) -> None:
+    service, _ = served
+    async with RunnerClient(service.folder / "data" / "run" / "supervisor.sock") as client:
+        learner = SessionClient(client, topology="cpu")
+        told = await learner.run("import os\nprint(type(os.listdir('/opt/lockstep/datasets')))")
+        await learner.leave()
+
+    assert (told.outcome, told.stdout) == ("ok", "<class 'list'>\n"), told.events[-2:]
 
 
 def test_a_second_server_that_cannot_start_takes_no_folder_from_the_first(served: tuple[ServeCommand, str]) -> None:
