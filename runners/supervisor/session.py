@@ -114,6 +114,8 @@ class Session:
         self._execution: Execution | None = None
         self._question: Question | None = None
         self._restart = False
+        self._restarted_alone: list[str] = []
+        """Processes that had ended and were restarted at somebody's request, while the others went on."""
         self._end: str | None = None
         self._runs = 0
         """Runs that its current kernel has executed."""
@@ -198,7 +200,10 @@ class Session:
         """Inject a failure into a process of its cluster; returns PID 1's result. Raises SandboxGone."""
         if not self._kernel:
             raise SandboxGone("there is no kernel")
-        return await self._kernel.sandbox.inject_failure(failure)
+        result = await self._kernel.sandbox.inject_failure(failure)
+        if failure.action == "restart" and result == "done":
+            self._restarted_alone.append(failure.task)
+        return result
 
     async def introspect(self, asked: IntrospectionRequest) -> Introspection:
         """Ask the kernel about code: one question at a time, and none while anything else is to be done."""
@@ -401,6 +406,7 @@ class Session:
         """Start a kernel in this sandbox, with its files, or in a new one if this one is unusable ``after`` a run."""
         assert self._kernel
         self._restart, self.kernel_id = False, ""
+        self._restarted_alone.clear()
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
@@ -423,7 +429,7 @@ class Session:
 
     async def _start_anew(self, ended: list[str], run: RunLog) -> None:
         """Restart ended processes of the cluster, or all: workers that train together must start together."""
-        apart = Topology.parse(self.spec.topology).kind == "ps" or ended == ["evaluator"]
+        apart = self._may_start_apart(ended)
         code, text = _STARTED_ANEW[apart]
         who = " and ".join(ended)
         run.add("notice", code=code, values={"tasks": who}, text=text.format(tasks=who))
@@ -437,8 +443,14 @@ class Session:
                 while self._ended_members():  # noqa: ASYNC110 - PID 1 tells of them in its own time
                     await asyncio.sleep(_LOOK_S)
 
+    def _may_start_apart(self, tasks: list[str]) -> bool:
+        """Whether the rest of the cluster can continue without these processes."""
+        return Topology.parse(self.spec.topology).kind == "ps" or tasks == ["evaluator"]
+
     def _ended_members(self) -> list[str]:
-        return [member.task for member in self.members if member.state == "ended"]
+        ended = [member.task for member in self.members if member.state == "ended"]
+        alone = sorted({*self._restarted_alone, *ended})
+        return ended if self._may_start_apart(alone) else alone
 
     def _tell_of_pause(self, run: RunLog) -> None:
         """Report that the kernel's own process is paused: it cannot do so itself. It reports the others."""

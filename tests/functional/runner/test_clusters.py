@@ -197,6 +197,19 @@ async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> No
     assert [member.state for member in started.members] == ["running", "running"]
 
 
+async def test_a_worker_that_was_restarted_alone_cannot_go_on_with_the_old_ones(workers: SessionClient) -> None:
+    assert (await workers.run("kept = 1")).outcome == "ok"
+    for action in ("kill", "restart"):
+        failure = InjectedFailure.model_validate({"task": "worker 1", "action": action})
+        await workers.client.inject_failure(workers.session, failure)
+
+    told = await workers.run("print('kept' in globals())")
+    assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
+    assert told.lanes() == {"worker 0": "False\n", "worker 1": "False\n"}
+    told = await workers.run("print('kept' in globals())")
+    assert [e.code for e in told.events if e.kind == "notice"] == []
+
+
 async def test_a_pending_failure_can_be_canceled_and_does_not_happen(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep")).outcome == "ok"
     scheduled = await workers.client.inject_failure(
