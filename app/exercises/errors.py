@@ -42,7 +42,7 @@ class SolutionLocked(PermissionDenied):
 
 
 class InvalidGuess(InvalidInput):
-    message = N_("Enter a number, such as 16 or 0.5.")
+    message = N_("Enter a number, such as 16 or -0.5.")
 
 
 class ChoiceMissing(InvalidInput):

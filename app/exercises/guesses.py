@@ -19,6 +19,8 @@ _NUMBER = re.compile(
     rf"[-+]?(?:{_DIGITS}(?:_{_DIGITS}){{0,6}}+(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?{_DIGITS})?"
 )
 """Learners choose the text that is searched: possessive and bounded repetitions keep the search time linear."""
+_DECIMAL_COMMA = re.compile(r"[-+]?(?:0,\d{1,40}|\d{1,40}+,(?:\d{1,2}|\d{4,40}))")
+"""As many languages write 2,5. Three digits may also be thousands, so they are refused, except those of 0,125."""
 _RELATIVE_SLACK = 1e-9
 """Tolerance for rounding in the printed output."""
 
@@ -60,6 +62,8 @@ def read_guess(prediction: Prediction, fields: Mapping[str, str]) -> str:
 def read_number(text: str) -> str:
     """Convert a number typed by a person to Python's format. Raises InvalidGuess."""
     stripped = text.strip().replace("\N{MINUS SIGN}", "-").removesuffix("%").strip()
+    if _DECIMAL_COMMA.fullmatch(stripped):
+        stripped = stripped.replace(",", ".")
     try:
         if len(stripped) > 40 or not _NUMBER.fullmatch(stripped):
             raise InvalidGuess(reason="")

@@ -32,6 +32,8 @@ ORDER = replace(PREDICTION, kind="order", source=None, choices=CHOICES)
         ("\N{MINUS SIGN}3", "-3"),
         ("1e3", "1000"),
         (".5", "0.5"),
+        ("-20,7", "-20.7"),
+        ("0,125", "0.125"),
     ],
 )
 def test_a_number_is_read_as_it_is_meant(typed: str, read: str) -> None:
@@ -39,7 +41,8 @@ def test_a_number_is_read_as_it_is_meant(typed: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "x", "nan", "inf", "1e999", "1,5", "1 2", "0x10", "1_", "1__2", "9" * 60, "１６px"]
+    "typed",
+    ["", "x", "nan", "inf", "1e999", "1,500", "1,2,3", "1,5e3", ",", "1 2", "0x10", "1_", "1__2", "9" * 60, "１６px"],
 )
 def test_what_is_no_number_is_refused(typed: str) -> None:
     with pytest.raises(InvalidInput):
