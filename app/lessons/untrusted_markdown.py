@@ -6,9 +6,13 @@ its tags, and the result is sanitized with a list of allowed elements.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import lru_cache, partial
+from typing import ParamSpec, TypeVar
 
 import nh3
 from markdown_it import MarkdownIt
@@ -27,6 +31,8 @@ from app.web.user_text import escape_bidi_controls
 
 MAX_LENGTH = 10_000
 """In characters. Parsing takes longer for a longer text, in bad cases with its square: the source is shown instead."""
+_MAX_OPENINGS = 600
+"""Per text, of brackets and of HTML comments. Each may cost a search up to the end of the text."""
 MAX_HTML_BYTES = 100_000
 """Per text. Markup makes a text longer: if it is more than this, the source is shown."""
 _HIGHLIGHTED_LANGUAGES = frozenset(
@@ -112,6 +118,11 @@ _CLEANER = nh3.Cleaner(
 )
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+_APART = ThreadPoolExecutor(1, thread_name_prefix="learners-text")
+
+
 class _UntrustedRenderer(LessonRenderer):
     """Shows what a lesson's author may write and a learner may not as plain text."""
 
@@ -150,11 +161,21 @@ def render_untrusted_markdown(source: str) -> Markup:
     """The text as safe HTML; its headings are one level lower, because the page has the first."""
     shown = escape_bidi_controls(source)
     html = ""
-    if len(shown) <= MAX_LENGTH:
+    is_parsed = len(shown) <= MAX_LENGTH and shown.count("[") + shown.count("<!") <= _MAX_OPENINGS
+    if is_parsed:
         html = str(_UntrustedRenderer(_PARSER).render(_PARSER.parse(shown), _PARSER.options, {}))
-    if len(shown) > MAX_LENGTH or len(html) > MAX_HTML_BYTES:
+    if not is_parsed or len(html) > MAX_HTML_BYTES:
         html = _listing(escapeHtml(shown))
     return Markup(_CLEANER.clean(html).strip())  # noqa: S704 - sanitized
+
+
+async def render_apart(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call a function that renders much of what learners wrote in the one thread for that.
+
+    The threads of ``asyncio.to_thread`` also look for pages and check passwords: a few slow texts would hold up all.
+    """
+    call = partial(copy_context().run, function, *arguments, **named)
+    return await asyncio.get_running_loop().run_in_executor(_APART, call)
 
 
 def _listing(code: str) -> str:

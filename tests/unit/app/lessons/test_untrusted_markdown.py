@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from html.parser import HTMLParser
 
 import pytest
 
-from app.lessons.untrusted_markdown import MATH_ATTRIBUTES, MAX_HTML_BYTES, MAX_LENGTH, render_untrusted_markdown
+from app.i18n import gettext, use_language
+from app.lessons.untrusted_markdown import (
+    MATH_ATTRIBUTES,
+    MAX_HTML_BYTES,
+    MAX_LENGTH,
+    render_apart,
+    render_untrusted_markdown,
+)
 from tests.factories.xss_payloads import XSS_PAYLOADS
 
 SAFE_ATTRIBUTES = MATH_ATTRIBUTES | {
@@ -86,3 +95,20 @@ def test_the_worst_text_takes_a_moment_and_stays_small(source: str) -> None:
 
     assert time.process_time() - began < 3
     assert len(html) < 2 * MAX_HTML_BYTES
+
+
+@pytest.mark.parametrize("opening", ["![", "[a](", "<!-- "])
+def test_a_text_that_opens_more_than_anybody_writes_is_shown_as_it_is(opening: str) -> None:
+    assert "<pre" not in render_untrusted_markdown(opening * 600)
+    assert render_untrusted_markdown(opening * 601).startswith('<pre class="listing"')
+
+
+async def test_what_renders_apart_leaves_other_threads_free_and_knows_the_language() -> None:
+    blocked = threading.Event()
+    with use_language("ko"):
+        slow = asyncio.create_task(render_apart(blocked.wait, 60))
+        next_one = asyncio.create_task(render_apart(gettext, "Your text"))
+    assert await asyncio.to_thread(lambda: "free") == "free"
+    assert not next_one.done()
+    blocked.set()
+    assert (await slow, await next_one) == (True, "내 텍스트")
