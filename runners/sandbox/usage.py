@@ -122,7 +122,7 @@ def resident_bytes(pid: int) -> int:
 
     Cheap to read, by everybody.
     """
-    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"))
+    return _sum_of(_living_thread(pid) / "status", ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"))
 
 
 def proportional_bytes(pid: int) -> int:
@@ -131,16 +131,33 @@ def proportional_bytes(pid: int) -> int:
     Raises:
         PermissionError: it may not be read, as for a program without read permission.
     """
-    rollup = f"/proc/{pid}/smaps_rollup"
+    thread = _living_thread(pid)
+    rollup = thread / "smaps_rollup"
     # Shared memory that only this process maps counts as private, too: take the larger of the two, not their sum.
     shared = max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",)))
-    return shared + _sum_of(rollup, ("SwapPss:",)) + _sum_of(f"/proc/{pid}/status", ("VmPTE:",))
+    return shared + _sum_of(rollup, ("SwapPss:",)) + _sum_of(thread / "status", ("VmPTE:",))
 
 
-def _sum_of(file: str, names: tuple[str, ...]) -> int:
+def _living_thread(pid: int) -> Path:
+    """The folder in /proc that tells of the memory of a process: its own, or that of a thread if the first has ended.
+
+    From then on the process looks like one that has ended, with all of its memory.
+    """
+    process = Path("/proc", str(pid))
+    if not _has_memory(process):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return next(filter(_has_memory, (process / "task").iterdir()), process)
+    return process
+
+
+def _has_memory(thread: Path) -> bool:
+    return "\nVmPTE:" in _content_of(thread / "status")
+
+
+def _sum_of(file: Path, names: tuple[str, ...]) -> int:
     """The sum of these lines in bytes; 0 if the process is gone. Raises PermissionError."""
     try:
-        lines = Path(file).read_text().splitlines()
+        lines = file.read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024

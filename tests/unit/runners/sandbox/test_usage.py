@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,7 +19,14 @@ from runners.config.settings import Limits
 from runners.sandbox import usage
 from runners.sandbox.cgroups import CgroupStats, NullCgroup
 from runners.sandbox.handle import Sandbox
-from runners.sandbox.usage import CpuCounter, ProcessEntry, UsageWatcher, has_too_many_sockets
+from runners.sandbox.usage import (
+    CpuCounter,
+    ProcessEntry,
+    UsageWatcher,
+    has_too_many_sockets,
+    proportional_bytes,
+    resident_bytes,
+)
 
 
 class Mistaken(NullCgroup):
@@ -82,6 +90,26 @@ async def test_a_sandbox_without_limits_that_cannot_be_read_twice_is_ended(sandb
 
 OF_NO_PROCESS = "sockets: used 9\nTCP: inuse 301 orphan 0 tw 0 alloc 1 mem 1\nUDP: inuse 100 mem 2\n"
 CLOSED = "sockets: used 411\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 1\nUDP: inuse 0 mem 2\n"
+
+
+def test_memory_counts_after_the_first_thread_of_its_process_has_ended() -> None:
+    program = """
+import ctypes, os, sys, threading
+def hold():
+    kept = b"x" * 2**26
+    print(flush=True)
+    sys.stdin.read()
+    os._exit(len(kept) == 0)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        while "State:\tZ" not in Path(f"/proc/{process.pid}/status").read_text():
+            time.sleep(0.01)
+        for measure in (resident_bytes, proportional_bytes):
+            assert measure(process.pid) > 2**26
 
 
 @pytest.mark.parametrize(
