@@ -206,7 +206,8 @@ def _make_dev(policy: SandboxPolicy) -> None:
         _bind(f"/dev/{name}", str(dev / name))
     pts = dev / "pts"
     pts.mkdir()
-    options = "newinstance,ptmxmode=0666,mode=620,max=64"
+    # What is written to a terminal is processed by threads of the kernel, which no cgroup counts: one each at most.
+    options = "newinstance,ptmxmode=0666,mode=620,max=4"
     linux.mount("devpts", str(pts), "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, options)
     (dev / "ptmx").symlink_to("pts/ptmx")
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
