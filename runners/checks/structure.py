@@ -32,10 +32,16 @@ _BACK_DOORS = frozenset(
         *("__closure__", "__code__", "__defaults__", "__dict__", "__getattribute__", "__globals__", "__import__"),
         *("__setattr__", "__wrapped__", "getattr", "attrgetter", "methodcaller", "outer_graph"),
         *("__get__", "fget", "getattr_static", "getmembers", "getmembers_static"),
+        *("tb_frame", "gi_frame", "cr_frame", "ag_frame", "f_builtins", "f_back"),
         *("update_wrapper", "wraps", "setitem", "delitem", "__setitem__", "__delitem__"),
     }
 )
 """Names with which code can change variables unseen. A hurdle and not a wall: whoever looks long enough finds more."""
+_RUN_TEXT = frozenset(
+    {"bdb", "cProfile", "cloudpickle", "code", "codeop", "dill", "doctest", "marshal", "pdb", "pickle", "profile"}
+    | {"runpy", "shelve", "timeit", "trace"}
+)
+"""Modules that run code given as text or bytes. As names of variables and attributes, the words are harmless."""
 
 
 def names_behind(work: Work, function: str) -> frozenset[str]:
@@ -78,6 +84,7 @@ def untouched(work: Work, *given: str) -> None:
     own = _own_objects(work.tree, tables[1:])
     reached = (_reached(node) - _FROM_TENSORS if node in own else _reached(node) for node in ast.walk(work.tree))
     back_doors = (read - harmless).union(*reached) & _BACK_DOORS
+    back_doors |= set().union(*map(_imported_modules, ast.walk(work.tree))) & _RUN_TEXT
     if back_doors:
         name = min(back_doors)
         magic = name == "get_ipython" and name not in work.source
@@ -121,6 +128,15 @@ def _reached(node: ast.AST) -> set[str]:
             return {name}
         case ast.Call(func=ast.Name(id="getattr" as name)):
             return {name}
+    return set()
+
+
+def _imported_modules(node: ast.AST) -> set[str]:
+    match node:
+        case ast.ImportFrom(module=str(path)):
+            return {path.split(".")[0]}
+        case ast.Import(names=aliases):
+            return {alias.name.split(".")[0] for alias in aliases}
     return set()
 
 

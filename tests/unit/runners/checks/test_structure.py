@@ -126,6 +126,7 @@ def test_nothing_is_behind_a_result_that_is_not_there(code: str) -> None:
         "for op in operations():\n    print(op.inputs)",
         "def step(batch):\n    return batch['inputs']",
         "class Layer:\n    def __init__(self):\n        self.inputs = self.graph = 1.0",
+        "code = options['trace']\nprofile = tf.linalg.trace(code)",
     ],
 )
 def test_what_is_given_may_be_used_and_its_name_be_used_in_functions(code: str) -> None:
@@ -201,6 +202,10 @@ def test_what_is_given_may_not_be_changed(code: str) -> None:
         "functools.update_wrapper(descend, ours, ('__code__',), ())",
         "from functools import wraps\nwraps(ours, ('__code__',))(descend)",
         "operator.setitem(counts, 'expensive', 12)",
+        "try: 1 / 0\nexcept ZeroDivisionError as e: run = e.__traceback__.tb_frame.f_builtins.get('exec')",
+        "import pickle\npickle.loads(b'cbuiltins')",
+        "import cProfile as watch\nwatch.run('def descend(): pass')",
+        "from code import InteractiveInterpreter",
         "traced = tf.function(step).get_concrete_function(1.0)\nbehind = traced.graph.outer_graph",
         "def step(share):\n    match share:\n        case object(graph=found):\n            return found",
     ],
