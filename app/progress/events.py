@@ -58,17 +58,21 @@ class CompletedRun:
     """Whether this was the learner's first run of the cell."""
 
 
-def events_of_run(run: CompletedRun, here: datetime) -> list[LearningEvent]:
-    """All events that the run proves, in no particular order. ``here`` is its end in the learner's time zone."""
-    facts = [
-        LearningEvent("cell", f"{run.lesson}#{run.cell}", CELL_XP),
-        active_day(here),
-        LearningEvent("hour", f"{here.hour:02}"),
-    ]
+def events_of_run(run: CompletedRun, here: datetime, *, is_local: bool = True) -> list[LearningEvent]:
+    """All events that the run proves, in no particular order.
+
+    Args:
+        run: the run.
+        here: its end in the learner's time zone.
+        is_local: whether that zone is known. Otherwise the hour proves nothing.
+    """
+    facts = [LearningEvent("cell", f"{run.lesson}#{run.cell}", CELL_XP), active_day(here)]
+    if is_local:
+        facts.append(LearningEvent("hour", f"{here.hour:02}"))
     if run.ok:
         facts += _machine_events(run)
         facts += _code_events(run)
-        facts += _duration_events(run, here)
+        facts += (event for event in _duration_events(run, here) if is_local or event.kind != "night")
     return facts
 
 

@@ -67,11 +67,13 @@ class ProgressService:
     async def run_ended(self, session: AsyncSession, learner_id: str, run: CompletedRun) -> AwardResult:
         """Award what a run proves. The caller commits."""
         learner_id = await lock_current_learner(session, learner_id)
-        here = run.ended.astimezone(await timezones.learner_timezone(session, learner_id))
+        zone = await timezones.learner_timezone(session, learner_id)
         if run.lesson in self.terms().minutes:
             visit = LessonVisit(run.lesson, run.ended, run.ended, anchor=f"cell-{run.cell}")
             await lesson_progress.record_visits(session, learner_id, [visit])
-        return await self.ledger.enter(session, learner_id, events_of_run(run, here))
+        is_local = zone.key != timezones.DEFAULT_TIMEZONE
+        facts = events_of_run(run, run.ended.astimezone(zone), is_local=is_local)
+        return await self.ledger.enter(session, learner_id, facts)
 
     async def task_done(
         self, session: AsyncSession, learner_id: str, lesson: str, anchor: str, facts: Iterable[LearningEvent]

@@ -77,6 +77,15 @@ def test_a_long_run_counts_at_night_by_the_learners_clock(hour: int) -> None:
     assert "night" not in _proved(here=_NOON.replace(hour=hour), duration_ms=119_999)
 
 
+def test_the_hour_proves_nothing_while_the_learners_time_zone_is_unknown() -> None:
+    run = replace(_RUN, duration_ms=120_000)
+
+    known, unknown = ({e.kind for e in events_of_run(run, _NOON.replace(hour=5), is_local=x)} for x in (True, False))
+    assert known - unknown == {"hour"}
+    known, unknown = ({e.kind for e in events_of_run(run, _NOON.replace(hour=23), is_local=x)} for x in (True, False))
+    assert known - unknown == {"hour", "night"}
+
+
 def test_scaling_the_loss_at_the_first_try_needs_own_code_on_several_replicas() -> None:
     own: dict[str, Any] = {"code": _SCALED, "first": True}
 
