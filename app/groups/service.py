@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Role
 from app.db import dialect_insert, now
-from app.groups.errors import GroupChanged, InvalidGroup
+from app.groups.errors import GroupChanged, GroupNotFound, InvalidGroup
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.permissions import Staff
 from app.i18n import gettext
@@ -57,6 +57,11 @@ def group_zone(group: Group) -> ZoneInfo:
 def day_start(day: date, zone: ZoneInfo) -> datetime:
     """The first moment of a day. Pure."""
     return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def day_after(day: date, zone: ZoneInfo) -> datetime:
+    """The first moment after a day. Pure."""
+    return day_start(day + timedelta(days=1), zone)
 
 
 def day_before(moment: datetime, zone: ZoneInfo) -> date:
@@ -123,23 +128,39 @@ async def change_group(session: AsyncSession, staff: Staff, fields: Mapping[str,
     """Change those of the name, the days, and the time zone that the form changed.
 
     ``was_name`` and the like are what the form showed: what was left as it was shown stays as it is now.
-    Raises GroupChanged if both the form and somebody else changed one of them, InvalidGroup, and what ``clean_text``
-    raises.
+    The deadlines keep their last days: in another time zone these end at other moments. Raises GroupChanged if both the
+    form and somebody else changed one of them, GroupNotFound, InvalidGroup, and what ``clean_text`` raises.
     """
-    stored = group_form(staff.group)
+    await _lock(session, staff.group)
+    stored, zone = group_form(staff.group), group_zone(staff.group)
     wanted = {field: text for field in stored if (text := fields.get(field, "")) != fields.get(f"was_{field}")}
     taken = [field for field in wanted if fields.get(f"was_{field}", stored[field]) != stored[field] != wanted[field]]
     if taken:
         raise GroupChanged({field: stored[field] for field in taken})
     _apply(staff.group, read_group_fields(stored | wanted))
+    await _move_deadlines(session, staff.group, zone)
     await session.flush()
+
+
+async def _lock(session: AsyncSession, group: Group) -> None:
+    """Let one transaction at a time change a group or its deadlines, and read what it is now. Raises GroupNotFound."""
+    if await session.get(Group, group.id, populate_existing=True, with_for_update=True) is None:
+        raise GroupNotFound
+
+
+async def _move_deadlines(session: AsyncSession, group: Group, former: ZoneInfo) -> None:
+    """Give the deadlines the same last days in the group's time zone as they had in the former one."""
+    zone = group_zone(group)
+    if zone.key != former.key:
+        for deadline in await list_deadlines(session, group):
+            deadline.due_at = day_after(day_before(deadline.due_at, former), zone)
 
 
 def _apply(group: Group, fields: GroupFields) -> None:
     zone = get_timezone(fields.time_zone)
     group.name, group.time_zone = fields.name, fields.time_zone
     group.starts_at = day_start(fields.first_day, zone) if fields.first_day else None
-    group.ends_at = day_start(fields.last_day + timedelta(days=1), zone) if fields.last_day else None
+    group.ends_at = day_after(fields.last_day, zone) if fields.last_day else None
 
 
 async def delete_group(session: AsyncSession, staff: Staff) -> None:
@@ -190,8 +211,9 @@ async def list_deadlines(session: AsyncSession, group: Group) -> Sequence[GroupD
 async def set_deadline(session: AsyncSession, staff: Staff, catalog: CatalogView, what: str, day_text: str) -> None:
     """Set the last day for ``what``: ``course/slug``, or ``course/slug#cell`` for an exercise; no day removes it.
 
-    Raises InvalidGroup.
+    Raises GroupNotFound or InvalidGroup.
     """
+    await _lock(session, staff.group)
     key, _, exercise = what.partition("#")
     day = read_day(day_text)
     if day is None:
@@ -201,7 +223,7 @@ async def set_deadline(session: AsyncSession, staff: Staff, catalog: CatalogView
     lesson = catalog.find_lesson(key, "en") if key.partition("/")[0] == staff.group.course else None
     if lesson is None or (exercise and exercise not in {cell.name for cell in lesson.exercises}):
         raise InvalidGroup(reason=gettext("choose a lesson or an exercise from the list."))
-    due_at = day_start(day + timedelta(days=1), group_zone(staff.group))
+    due_at = day_after(day, group_zone(staff.group))
     row = dialect_insert(session, GroupDeadline).values(
         group_id=staff.group.id, lesson=key, exercise=exercise, due_at=due_at
     )

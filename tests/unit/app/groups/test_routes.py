@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -19,7 +19,7 @@ from app.accounts.personal_data import erase_account
 from app.accounts.tokens import token_hash
 from app.db import Database, now
 from app.groups import members
-from app.groups.models import Group, GroupInvitation, GroupMember, GroupRole
+from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember, GroupRole
 from app.groups.personal_data import export_groups
 from app.runs.models import RunEvent, RunState
 from app.web.dependencies import DATABASE, SETTINGS
@@ -80,6 +80,10 @@ class Classroom:
     async def change(self, statement: Any) -> None:
         async with self.db.writing() as session:
             await session.execute(statement)
+
+    async def deadlines(self) -> list[GroupDeadline]:
+        async with self.db.session() as session:
+            return list(await session.scalars(select(GroupDeadline).order_by(GroupDeadline.exercise)))
 
     async def member_rows(self) -> list[GroupMember]:
         async with self.db.session() as session:
@@ -478,6 +482,20 @@ async def test_deadlines_are_set_for_lessons_of_the_course_and_shown_to_learners
     assert "is-overdue" in (await teacher.get(f"{group}/learners")).text
     await teacher.post(url, data={"what": LESSON, "day": ""})
     assert "overdue" not in (await learner.get(f"{group}/me")).text
+
+
+async def test_a_changed_time_zone_moves_deadlines_so_that_their_days_stay(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, time_zone="UTC")
+    url = f"{group}/settings"
+    assert (await teacher.post(f"{url}/deadlines", data={"what": LESSON, "day": "2026-12-10"})).status_code == 303
+
+    for zone, hour in (("Asia/Seoul", 15), ("America/New_York", 5), ("UTC", 0)):
+        seen = form_of((await teacher.get(url)).text)
+        assert (await teacher.post(url, data=seen | {"time_zone": zone})).status_code == 303
+        (due,) = await room.deadlines()
+        assert due.due_at == datetime(2026, 12, 11 if zone != "Asia/Seoul" else 10, hour, tzinfo=UTC)
+        assert "Dec 10, 2026" in (await teacher.get(url)).text
 
 
 async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) -> None:
