@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 
+from app import i18n
 from app.errors import InvalidInput, LockstepError, NotFound, PermissionDenied, TooManyRequests
 from app.i18n import N_
 from app.i18n import gettext as _
@@ -49,6 +50,18 @@ class GroupChanged(LockstepError):
         labels = {"name": _("Name"), "first_day": _("First day"), "last_day": _("Last day")}
         labels["time_zone"] = _("Time zone")
         super().__init__(stored="; ".join(f"{labels[field]}: {text or '–'}" for field, text in stored.items()))
+
+
+class DeadlineChanged(LockstepError):
+    """Somebody else has set another last day, or removed the deadline, since the page was loaded."""
+
+    status = 409
+    message = N_(
+        "Somebody else changed this deadline while you wrote. The last day is now: {stored}. Yours was not saved."
+    )
+
+    def __init__(self, stored: date | None) -> None:
+        super().__init__(stored=i18n.date(stored) if stored is not None else "–")
 
 
 class TooManyInvitations(InvalidInput):

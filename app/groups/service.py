@@ -16,8 +16,8 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Role
-from app.db import dialect_insert, now
-from app.groups.errors import GroupChanged, GroupNotFound, InvalidGroup
+from app.db import now
+from app.groups.errors import DeadlineChanged, GroupChanged, GroupNotFound, InvalidGroup
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.permissions import Staff
 from app.i18n import gettext
@@ -208,24 +208,32 @@ async def list_deadlines(session: AsyncSession, group: Group) -> Sequence[GroupD
     return (await session.scalars(ordered)).all()
 
 
-async def set_deadline(session: AsyncSession, staff: Staff, catalog: CatalogView, what: str, day_text: str) -> None:
-    """Set the last day for ``what``: ``course/slug``, or ``course/slug#cell`` for an exercise; no day removes it.
+def deadline_choice(lesson: str, exercise: str, last_day: str) -> str:
+    """What a form sends of a lesson or an exercise, with the last day that it showed, or an empty one. Pure."""
+    return f"{lesson}{'#' if exercise else ''}{exercise}@{last_day}"
 
-    Raises GroupNotFound or InvalidGroup.
+
+async def set_deadline(session: AsyncSession, staff: Staff, catalog: CatalogView, what: str, day_text: str) -> None:
+    """Set the last day for ``what``, a ``deadline_choice``; no day removes it. Without an @ it replaces any other.
+
+    Raises DeadlineChanged if somebody else has set another last day since the form was shown, GroupNotFound or
+    InvalidGroup.
     """
     await _lock(session, staff.group)
+    what, checked, shown = what.partition("@")
     key, _, exercise = what.partition("#")
     day = read_day(day_text)
+    zone = group_zone(staff.group)
+    mine = (staff.group.id, key[:200], exercise[:100])
+    found = await session.get(GroupDeadline, mine)
+    stored = day_before(found.due_at, zone) if found is not None else None
+    if checked and stored != day and (stored.isoformat() if stored else "") != shown:
+        raise DeadlineChanged(stored)
     if day is None:
-        mine = (GroupDeadline.lesson == key[:200], GroupDeadline.exercise == exercise[:100])
-        await session.execute(delete(GroupDeadline).where(GroupDeadline.group_id == staff.group.id, *mine))
+        if found is not None:
+            await session.delete(found)
         return
     lesson = catalog.find_lesson(key, "en") if key.partition("/")[0] == staff.group.course else None
     if lesson is None or (exercise and exercise not in {cell.name for cell in lesson.exercises}):
         raise InvalidGroup(reason=gettext("choose a lesson or an exercise from the list."))
-    due_at = day_after(day, group_zone(staff.group))
-    row = dialect_insert(session, GroupDeadline).values(
-        group_id=staff.group.id, lesson=key, exercise=exercise, due_at=due_at
-    )
-    keys = ["group_id", "lesson", "exercise"]
-    await session.execute(row.on_conflict_do_update(index_elements=keys, set_={"due_at": due_at}))
+    await session.merge(GroupDeadline(group_id=mine[0], lesson=key, exercise=exercise, due_at=day_after(day, zone)))

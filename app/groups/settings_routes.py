@@ -3,7 +3,7 @@
 ``groups/settings.html`` gets ``fields``: what the form shows, ``was``: what is stored, ``invitations``
 (GroupInvitation), ``link``: the URL of a link that was just made, or empty, ``lifetimes``, ``deadlines``
 (GroupDeadline), ``outline``, ``people``: pairs of GroupMember and Account, ``time_zones``, ``lesson_title`` and
-``cell_title``.
+``cell_title``. Also ``deadline_choice``: see ``service``, and ``deadline``: what was sent of a deadline and refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from app.errors import InvalidInput, LockstepError
 from app.groups import members, service
 from app.groups.dependencies import GroupViewerDep
-from app.groups.errors import GroupChanged, LastInstructor, NotAnInstructorHere
+from app.groups.errors import DeadlineChanged, GroupChanged, LastInstructor, NotAnInstructorHere
 from app.groups.member_routes import GroupId, course_title
 from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, find_instructor
@@ -101,8 +101,8 @@ async def set_deadline(
         async with db.writing() as session:
             staff = await find_instructor(session, viewer, group_id)
             await service.set_deadline(session, staff, catalog, form.get("what", ""), form.get("day", ""))
-    except InvalidInput as e:
-        return await _settings_page(request, viewer, group_id, catalog, e)
+    except (InvalidInput, DeadlineChanged) as e:
+        return await _settings_page(request, viewer, group_id, catalog, e, deadline=form)
     return redirect_after(request, "saved", "group_settings", "#deadlines", group_id=group_id)
 
 
@@ -159,6 +159,7 @@ async def _settings_page(
     *,
     link: str = "",
     fields: Mapping[str, str] | None = None,
+    deadline: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     lang = request.path_params["lang"]
     async with DATABASE.get(request.app).session() as session:
@@ -175,6 +176,12 @@ async def _settings_page(
         shown |= {name: redisplayed_text(text) for name, text in fields.items() if text != fields.get(f"was_{name}")}
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", group.time_zone))
     facts |= {"fields": shown, "was": stored, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
+    zone = service.group_zone(group)
+    days = {(due.lesson, due.exercise): service.day_before(due.due_at, zone).isoformat() for due in facts["deadlines"]}
+    facts["deadline_choice"] = lambda lesson, exercise="": service.deadline_choice(
+        lesson, exercise, days.get((lesson, exercise), "")
+    )
+    facts["deadline"] = deadline or {}
     facts |= {"course": course_title(catalog, group, lang), "roles": list(GroupRole)}
     facts["outline"] = catalog.find_outline(group.course, lang)
     facts["lesson_title"] = lambda key: catalog.lesson_title(key, lang)

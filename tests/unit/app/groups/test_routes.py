@@ -498,6 +498,34 @@ async def test_a_changed_time_zone_moves_deadlines_so_that_their_days_stay(room:
         assert "Dec 10, 2026" in (await teacher.get(url)).text
 
 
+async def test_two_instructors_who_set_one_deadline_at_once_lose_nothing(room: Classroom) -> None:
+    _, grace = await room.person("Grace", Role.instructor)
+    group = await room.create(grace, time_zone="Asia/Seoul")
+    url = f"{group}/settings/deadlines"
+    choices = re.compile(f'<option value="({LESSON}@[^"]*)"')
+
+    async def shown() -> str:
+        return str(choices.findall((await grace.get(f"{group}/settings")).text)[0])
+
+    async def send(what: str, day: str) -> httpx.Response:
+        return await grace.post(url, data={"what": what, "day": day})
+
+    empty = await shown()
+    assert [(await send(empty, "2026-12-12")).status_code for _ in range(2)] == [303, 303]
+    late = await send(empty, "2026-12-15")
+    assert late.status_code == 409
+    assert "The last day is now: Dec 12, 2026. Yours was not saved." in late.text
+    assert 'value="2026-12-15"' in late.text
+    assert f'<option value="{LESSON}@2026-12-12" selected>' in late.text
+    assert (await send(f"{LESSON}@2026-12-10", "")).status_code == 409  # nor is a deadline removed that was moved
+
+    assert (await send(choices.findall(late.text)[0], "2026-12-15")).status_code == 303
+    assert (await send(f"{LESSON}@2026-12-15", "")).status_code == 303
+    assert await room.deadlines() == []
+    gone = await send(f"{LESSON}@2026-12-15", "2026-12-20")
+    assert (gone.status_code, "The last day is now: –." in gone.text) == (409, True)
+
+
 async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher, name="<img src=x>")
