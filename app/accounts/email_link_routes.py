@@ -57,7 +57,7 @@ from app.rate_limit import TooManyAttempts
 from app.security_log import SecurityEvent, record
 from app.web.access import Access
 from app.web.dependencies import DATABASE, DatabaseDep
-from app.web.forms import read_form
+from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 
 router = APIRouter(prefix=LANGUAGE_PREFIX, tags=[Access.public])
@@ -139,7 +139,7 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
         await clear_auth_attempts(session, browser, "confirm", account.email)
         await clear_email_requests(session, browser, "sign-up", account.email)
     set_login_cookies(browser, login)
-    return redirect_after_login(request, login, None)
+    return redirect_after_login(request, login, local_path(link.next_path))
 
 
 async def _reset(request: Request, link: EmailLink, account: Account, password: str) -> Response:

@@ -58,11 +58,17 @@ class EmailLinkForAnotherAccount(PermissionDenied):
     message = N_("This link belongs to another account. Sign in to that account, then open the link again.")
 
 
-async def create_link(session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> str:
-    """Create the token of a link sent to ``email``. Invalidates earlier links of the same purpose."""
+async def create_link(
+    session: AsyncSession, account: Account, purpose: LinkPurpose, email: str, next_path: str | None = None
+) -> str:
+    """Create the token of a link sent to ``email``. Invalidates earlier links of the same purpose.
+
+    ``next_path`` is a ``local_path``, to open once the link is used. It is stored rather than sent, so that the email
+    says nothing that somebody typed and the link works on another device.
+    """
     moment = now()
     open_ones = (EmailLink.account_id == account.id, EmailLink.purpose == purpose, EmailLink.used_at.is_(None))
-    await session.execute(update(EmailLink).where(*open_ones).values(used_at=moment))
+    await session.execute(update(EmailLink).where(*open_ones).values(used_at=moment, next_path=None))
     token = secrets.token_urlsafe(32)
     session.add(
         EmailLink(
@@ -70,6 +76,7 @@ async def create_link(session: AsyncSession, account: Account, purpose: LinkPurp
             purpose=purpose,
             account_id=account.id,
             email=email,
+            next_path=next_path,
             created_at=moment,
             expires_at=moment + LINK_LIFETIMES[purpose],
             used_at=None,
@@ -98,7 +105,7 @@ async def find_link(session: AsyncSession, token: str) -> tuple[EmailLink, Accou
 async def use_link(session: AsyncSession, link: EmailLink) -> None:
     """Mark the link as used. Raises EmailLinkUsed if another request was faster."""
     mine = update(EmailLink).where(EmailLink.token_hash == link.token_hash, EmailLink.used_at.is_(None))
-    used = await session.execute(mine.values(used_at=now()).returning(EmailLink.token_hash))
+    used = await session.execute(mine.values(used_at=now(), next_path=None).returning(EmailLink.token_hash))
     if used.scalar_one_or_none() is None:
         raise EmailLinkUsed
 
@@ -106,4 +113,4 @@ async def use_link(session: AsyncSession, link: EmailLink) -> None:
 async def revoke_links(session: AsyncSession, account: Account) -> None:
     """Invalidate all links of the account, as after a password change."""
     open_ones = (EmailLink.account_id == account.id, EmailLink.used_at.is_(None))
-    await session.execute(update(EmailLink).where(*open_ones).values(used_at=now()))
+    await session.execute(update(EmailLink).where(*open_ones).values(used_at=now(), next_path=None))

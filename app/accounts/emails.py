@@ -30,8 +30,15 @@ class AccountMailer:
         self._url_path_for = url_path_for
         self._base_url = base_url
 
-    async def send_link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
-        token = await create_link(session, account, purpose, email)
+    async def send_link(
+        self,
+        session: AsyncSession,
+        account: Account,
+        purpose: LinkPurpose,
+        email: str,
+        next_path: str | None = None,
+    ) -> None:
+        token = await create_link(session, account, purpose, email, next_path)
         url = self._link_to("email_link_page", account.language, token=token)
         await self._enqueue(session, email, account, f"{purpose}.html", url=url)
 

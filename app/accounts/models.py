@@ -130,6 +130,8 @@ class EmailLink(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(320))
     """Where the link was sent."""
+    next_path: Mapped[str | None] = mapped_column(String(500))
+    """The page of this site that follows, until the link is used: it may be an invitation to a group."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -32,7 +32,14 @@ from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.sensitive_changes import lock_signed_in_account
 from app.accounts.service import AccountDeleted, find_by_email, lock_account
-from app.accounts.sign_up import EmailTaken, FirstAdminRecorderDep, SignUpRequest, sign_up, validate_sign_up
+from app.accounts.sign_up import (
+    INVITED_GROUP_FINDER,
+    EmailTaken,
+    FirstAdminRecorderDep,
+    SignUpRequest,
+    sign_up,
+    validate_sign_up,
+)
 from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
@@ -42,7 +49,7 @@ from app.security_log import SecurityEvent, record
 from app.settings import Settings
 from app.web.access import Access
 from app.web.cookies import CookiesDep, request_cookies
-from app.web.dependencies import SETTINGS, DatabaseDep, SettingsDep
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep, SettingsDep
 from app.web.error_handlers import handle_framework_error
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
@@ -57,7 +64,9 @@ _EMPTY_FORM: Mapping[str, str] = {}
 
 @router.get("/sign-in", name="sign_in_page", tags=[Access.public])
 async def sign_in_page(request: Request, lang: str, account: OptionalAccount, next: str = "") -> HTMLResponse:
-    return account_page(request, "accounts/sign_in.html", form={"next": local_path(next) or ""}, account=account)
+    path = local_path(next) or ""
+    group = await _find_invited_group(request, path)
+    return account_page(request, "accounts/sign_in.html", form={"next": path}, account=account, group=group)
 
 
 @router.post("/sign-in", name="sign_in", tags=[Access.public])
@@ -81,7 +90,8 @@ async def sign_in(
             login = await log_in(session, browser, account, mergers, method="password")
             await clear_auth_attempts(session, browser, "sign-in", email)
     except (TooManyAttempts, AccountDisabled, AccountDeleted, InvalidCredentials) as e:
-        return account_page(request, "accounts/sign_in.html", e, form=form)
+        group = await _find_invited_group(request, form.get("next", ""))
+        return account_page(request, "accounts/sign_in.html", e, form=form, group=group)
     set_login_cookies(browser, login)
     return redirect_after_login(request, login, local_path(form.get("next")))
 
@@ -117,7 +127,7 @@ async def sign_up_page(
         "invitation": invitation,
         "email": (valid_invitation and valid_invitation.email) or "",
     }
-    return _sign_up_page(request, valid_invitation, form, account=account)
+    return await _sign_up_page(request, valid_invitation, form, account=account)
 
 
 @router.post("/sign-up", name="sign_up", tags=[Access.public])
@@ -143,13 +153,13 @@ async def submit_sign_up(
         if await name_misleads(session, sign_up_request.name, role):
             errors["name"] = NAME_MISLEADS
     if errors:
-        return _sign_up_page(request, valid_invitation, form, InvalidFields(errors))
+        return await _sign_up_page(request, valid_invitation, form, InvalidFields(errors))
     login = None
     try:
         await count_email_request(db, browser, "sign-up", sign_up_request.email)
         hashed = await passwords.hash(form["password"])
         if valid_invitation is None:
-            answer = account_page(request, "accounts/email_sent.html", email=sign_up_request.email)
+            answer = _email_sent_page(request, sign_up_request)
             # In the background, so that the response time reveals nothing about the address.
             answer.background = BackgroundTask(_sign_up_in_background, db, sign_up_request, hashed, mailer)
             return answer
@@ -161,13 +171,13 @@ async def submit_sign_up(
                 login = await log_in(session, browser, opened, mergers, method="link", new=True)
                 await clear_email_requests(session, browser, "sign-up", sign_up_request.email)
     except (TooManyAttempts, EmailTaken) as e:
-        return _sign_up_page(request, valid_invitation, form, e)
+        return await _sign_up_page(request, valid_invitation, form, e)
     except PermissionDenied as e:  # another tab was faster
         return _sign_up_closed_page(request, e)
     if login is None:
-        return account_page(request, "accounts/email_sent.html", email=sign_up_request.email)
+        return _email_sent_page(request, sign_up_request)
     set_login_cookies(browser, login)
-    return redirect_after_login(request, login, local_path(form.get("next")))
+    return redirect_after_login(request, login, sign_up_request.next_path)
 
 
 @router.get("/account-menu", name="account_menu", tags=[Access.learner])
@@ -203,7 +213,7 @@ def account_page(
 ) -> HTMLResponse:
     """A page of account forms, which is never cached. ``failure`` is why a form is shown again."""
     settings = SETTINGS.get(request.app)
-    defaults: dict[str, Any] = {"form": _EMPTY_FORM, "account": None, "errors": {}, "error": ""}
+    defaults: dict[str, Any] = {"form": _EMPTY_FORM, "account": None, "group": "", "errors": {}, "error": ""}
     if isinstance(failure, InvalidFields):
         defaults["errors"] = failure.localized_errors()
     elif failure is not None:
@@ -291,7 +301,7 @@ async def _find_invitation(db: Database, settings: Settings, token: str) -> Vali
     return valid_invitation
 
 
-def _sign_up_page(
+async def _sign_up_page(
     request: Request,
     invitation: ValidInvitation | None,
     form: Mapping[str, str],
@@ -299,7 +309,21 @@ def _sign_up_page(
     **context: Any,
 ) -> HTMLResponse:
     setup = invitation is not None and invitation.makes_first_admin
-    return account_page(request, "accounts/sign_up.html", failure, form=form, makes_first_admin=setup, **context)
+    context |= {"makes_first_admin": setup, "group": await _find_invited_group(request, form.get("next", ""))}
+    return account_page(request, "accounts/sign_up.html", failure, form=form, **context)
+
+
+def _email_sent_page(request: Request, sign_up_request: SignUpRequest) -> HTMLResponse:
+    form = {"next": sign_up_request.next_path or ""}
+    return account_page(request, "accounts/email_sent.html", email=sign_up_request.email, form=form)
+
+
+async def _find_invited_group(request: Request, path: str) -> str:
+    """The name of the group that waits for whoever signs in or up; empty if there is none."""
+    if not path:
+        return ""
+    async with DATABASE.get(request.app).session() as session:
+        return await INVITED_GROUP_FINDER.get(request.app)(session, path)
 
 
 def _sign_up_closed_page(request: Request, why: PermissionDenied) -> HTMLResponse:

@@ -22,6 +22,7 @@ from app.errors import PermissionDenied
 from app.i18n import N_
 from app.security_log import SecurityEvent, record
 from app.web.dependencies import AppKey
+from app.web.forms import local_path
 
 INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
@@ -39,6 +40,12 @@ FirstAdminRecorder = Callable[[AsyncSession, Account], Awaitable[None]]
 FIRST_ADMIN_RECORDER = AppKey[FirstAdminRecorder]("first_admin_recorder")
 FirstAdminRecorderDep = Annotated[FirstAdminRecorder, Depends(FIRST_ADMIN_RECORDER.from_request)]
 
+InvitedGroupFinder = Callable[[AsyncSession, str], Awaitable[str]]
+"""Finds the name of the group that the page at a path invites to; empty if it is no such page."""
+
+INVITED_GROUP_FINDER = AppKey[InvitedGroupFinder]("invited_group_finder")
+"""Set by the feature that has groups."""
+
 
 @dataclass(frozen=True, slots=True)
 class SignUpRequest:
@@ -48,6 +55,8 @@ class SignUpRequest:
     name: str
     language: str
     time_zone: str
+    next_path: str | None = None
+    """The page of this site to open once the address is confirmed."""
 
 
 def validate_sign_up(
@@ -64,7 +73,8 @@ def validate_sign_up(
         errors["email"] = INVITATION_FOR_OTHER_EMAIL
     if weak := password_weakness(form.get("password", ""), name=name or "", email=email or ""):
         errors["password"] = weak
-    return SignUpRequest(email or "", name or "", language, time_zone_or_utc(form.get("time_zone", ""))), errors
+    zone, path = time_zone_or_utc(form.get("time_zone", "")), local_path(form.get("next"))
+    return SignUpRequest(email or "", name or "", language, zone, path), errors
 
 
 def time_zone_or_utc(name: str) -> str:
@@ -105,5 +115,5 @@ async def sign_up(
     if invitation is not None and (invitation.email or invitation.makes_first_admin):
         account.email_confirmed_at = now()
         return account
-    await mailer.send_link(session, account, LinkPurpose.confirm, account.email)
+    await mailer.send_link(session, account, LinkPurpose.confirm, account.email, sign_up_request.next_path)
     return None

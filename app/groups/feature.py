@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from app.accounts.sign_up import INVITED_GROUP_FINDER
 from app.exercises.reviews import REVIEW_GROUPS, REVIEWERS
 from app.feature import Feature
 from app.groups.api_routes import router as api_router
 from app.groups.member_routes import CSRF_EXEMPT_PATHS
 from app.groups.member_routes import router as member_router
+from app.groups.members import find_invited_group_name
 from app.groups.notification_content import describe_waiting_reviews
 from app.groups.page_piece import deadlines_piece
 from app.groups.personal_data import export_groups
@@ -22,7 +24,8 @@ from app.notifications.models import NotificationKind
 
 
 def setup(app: FastAPI) -> None:
-    """The staff of groups reviews exercises."""
+    """The staff of groups reviews exercises. Whoever signs up by an invitation reads to which group."""
+    INVITED_GROUP_FINDER.set(app, find_invited_group_name)
     REVIEW_GROUPS.set(app, find_review_groups)
     REVIEWERS.set(app, find_reviewers)
 

@@ -38,6 +38,7 @@ MAX_NOTE_LENGTH = 5_000
 LIFETIMES_DAYS = (7, 30, 180)
 """How long an invitation link can work."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_INVITATION_PATH = re.compile(rf"/\w+/groups/join/({_TOKEN.pattern})")
 
 
 async def _lock_group(session: AsyncSession, group_id: str) -> None:
@@ -89,6 +90,17 @@ async def find_invited_group(session: AsyncSession, token: str) -> Group:
     if found is None or has_ended(found, now()):
         raise InvalidGroupInvitation
     return found
+
+
+async def find_invited_group_name(session: AsyncSession, path: str) -> str:
+    """The name of the group that the page at this path invites to; empty if it is no such page."""
+    found = _INVITATION_PATH.fullmatch(path)
+    if found is None:
+        return ""
+    try:
+        return (await find_invited_group(session, found[1])).name
+    except InvalidGroupInvitation:
+        return ""
 
 
 def has_ended(group: Group, at: datetime) -> bool:

@@ -229,6 +229,34 @@ async def test_a_sign_in_leads_nowhere_else(client: httpx.AsyncClient, mailbox: 
     assert not [address for address in led_to if "evil" in address]
 
 
+async def test_the_page_that_waits_survives_sign_up_also_on_another_device(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    wanted = f"/en/courses/{LESSON}"
+    sent = await client.post("/en/sign-up", data={**ADA, "next": wanted})
+    assert f'href="/en/sign-in?next={wanted}"' in sent.text
+    link = await mailed(mailbox, ADA["email"])
+    assert wanted not in mailbox.to(ADA["email"])[0].text
+
+    async with browser_client(app) as phone:
+        assert (await phone.post(link, data={"password": "not that one"})).status_code == 422
+        opened = await phone.post(link, data={"password": PASSWORD, "next": "/en/progress"})
+
+    assert opened.headers["location"] == wanted
+    async with app.state.db.session() as session:
+        assert (await session.scalars(select(EmailLink.next_path))).all() == [None]
+
+
+@pytest.mark.parametrize("next_", ["https://evil.test/", "//evil.test/", "/\\evil.test", "javascript:1"])
+async def test_a_confirmation_leads_nowhere_else(client: httpx.AsyncClient, mailbox: Mailbox, next_: str) -> None:
+    await client.post("/en/sign-up", data={**ADA, "next": next_})
+    link = await mailed(mailbox, ADA["email"])
+
+    opened = await client.post(f"{link}?next={next_}", data={"password": PASSWORD, "next": next_})
+
+    assert opened.headers["location"] == "/en/"
+
+
 async def test_nothing_tells_whether_an_address_has_an_account(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:

@@ -132,6 +132,32 @@ async def test_learners_join_by_a_link_and_see_what_instructors_see(room: Classr
     assert "Ada" in (await teacher.get(f"{group}/learners")).text
 
 
+async def test_an_invitation_waits_while_its_learner_signs_up(room: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    mailbox = Mailbox(monkeypatch)
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, name="Autumn <b>")
+    link = await room.link(teacher, group)
+    account = {"name": "Ada", "email": "ada@example.org", "password": "correct horse battery"}
+
+    async with browser_client(room.app) as nobody:
+        asked = await nobody.get(link, headers={"accept": "text/html"})
+        assert asked.headers["location"].endswith(f"/en/sign-in?next={link.replace('/', '%2F')}")
+        for page in ("sign-in", "sign-up"):
+            form = (await nobody.get(f"/en/{page}", params={"next": link})).text
+            assert "you can join the group" in form
+            assert "Autumn &lt;b&gt;" in form
+        assert "join the group" not in (await nobody.get("/en/sign-up", params={"next": link[:-1]})).text
+        refused = await nobody.post("/en/sign-up", data=account | {"next": link, "password": "short"})
+        assert "Autumn &lt;b&gt;" in refused.text
+        await nobody.post("/en/sign-up", data=account | {"next": link})
+        async with asyncio.timeout(60):
+            while not mailbox.mails:  # noqa: ASYNC110 - the sender is a task beside us
+                await asyncio.sleep(0.01)
+        confirmed = await nobody.post(mailbox.link("ada@example.org"), data={"password": account["password"]})
+        assert confirmed.headers["location"] == link
+        assert (await nobody.post(link)).headers["location"] == group
+
+
 async def test_learners_see_in_their_settings_who_sees_them_and_can_leave(room: Classroom) -> None:
     grace, teacher = await room.person("Grace <b>", Role.instructor)
     group = await room.create(teacher)
