@@ -4,7 +4,7 @@ Contexts of the templates:
 
 ``groups/list.html``
     ``own`` (OwnGroup), ``others`` (Group, for admins), ``courses``, ``account``, ``may_create``, ``fields``: what was
-    typed.
+    typed, ``own_zone`` and ``time_zones``: names.
 ``groups/join.html``
     ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
 ``groups/learner.html``
@@ -41,6 +41,7 @@ from app.groups.reports import ReportScope
 from app.groups.responses import group_page, redirect_after
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep, WholeCatalogDep
+from app.progress.timezones import learner_timezone, timezone_choices
 from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, read_form
@@ -208,8 +209,10 @@ async def _list_page(
         own = await service.list_own_groups(session, account)
         is_admin = account.role == Role.admin
         others = await service.list_other_groups(session, account, _MOST_OTHERS) if is_admin else []
+        own_zone = (await learner_timezone(session, account.learner_id)).key
     courses = catalog.courses(request.path_params["lang"])
     facts = {"account": account, "own": own, "others": others, "courses": courses, "GroupRole": GroupRole}
+    facts |= {"own_zone": own_zone, "time_zones": timezone_choices(own_zone)}
     facts["may_create"] = account.role != Role.learner
     facts["fields"] = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
     return account_page(request, "groups/list.html", failure, **facts)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from zoneinfo import available_timezones
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -27,6 +26,7 @@ from app.groups.responses import redirect_after, staff_page
 from app.i18n import N_
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
+from app.progress.timezones import timezone_choices
 from app.web.access import Access
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import FormFields, count_field, read_form
@@ -174,8 +174,13 @@ async def _settings_page(
     shown = dict(stored)
     if fields is not None:
         shown |= {name: redisplayed_text(text) for name, text in fields.items() if text != fields.get(f"was_{name}")}
-    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", group.time_zone))
-    facts |= {"fields": shown, "was": stored, "link": link, "lifetimes": members.LIFETIMES_DAYS, "time_zones": zones}
+    facts |= {
+        "fields": shown,
+        "was": stored,
+        "link": link,
+        "lifetimes": members.LIFETIMES_DAYS,
+        "time_zones": timezone_choices(group.time_zone),
+    }
     zone = service.group_zone(group)
     days = {(due.lesson, due.exercise): service.day_before(due.due_at, zone).isoformat() for due in facts["deadlines"]}
     facts["deadline_choice"] = lambda lesson, exercise="": service.deadline_choice(

@@ -69,7 +69,10 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     grace, _ = await admit_signed_in(hall, "Grace Hopper", Role.instructor)
     ada, account = await admit_signed_in(hall, "Ada Byron")
     teacher, learner = await grace.page(), await ada.page()
+    in_seoul = {"timezoneId": "Asia/Seoul"}
+    await (await grace.context.new_cdp_session(teacher)).send("Emulation.setTimezoneOverride", in_seoul)
     await teacher.goto(grace.site.url("/en/groups"))
+    await expect(teacher.get_by_label("Time zone")).to_have_value("Asia/Seoul")
     await assert_accessible_everywhere(teacher, "groups")
     await teacher.get_by_label("Name").fill("Autumn")
     await teacher.get_by_role("button", name="Create the group").click()

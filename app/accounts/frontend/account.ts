@@ -4,8 +4,10 @@ import { announce } from "../../web/frontend/announce";
 import { lateScript } from "../../web/frontend/late-script";
 
 export function setUpAccount(): void {
-  for (const field of document.querySelectorAll<HTMLInputElement>("[data-time-zone]")) {
-    field.value = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const timeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  for (const field of document.querySelectorAll<HTMLInputElement | HTMLSelectElement>("[data-time-zone]")) {
+    const choices = field instanceof HTMLSelectElement ? [...field.options].map(({ value }) => value) : [timeZone];
+    if (choices.includes(timeZone)) field.value = timeZone;
   }
   if (document.querySelector("[data-passkey-sign-in], [data-passkey-new]"))
     lateScript(() => import("./passkeys").then(({ setUpPasskeys }) => setUpPasskeys()), {

@@ -492,6 +492,24 @@ async def test_only_instructors_of_the_site_create_groups_and_mistakes_are_named
     assert await room.member_rows() == []
 
 
+async def test_a_group_is_made_in_a_time_zone_that_its_pages_name(room: Classroom) -> None:
+    grace, teacher = await room.person("Grace", Role.instructor)
+    chosen = re.compile(r'<select id="time_zone"[^>]*?( data-time-zone)?>.*?<option selected>([^<]+)</option>')
+
+    assert chosen.findall((await teacher.get("/en/groups")).text) == [(" data-time-zone", "UTC")]
+    await room.change(update(Account).where(Account.id == grace.id).values(time_zone="Europe/Berlin"))
+    assert chosen.findall((await teacher.get("/en/groups")).text) == [("", "Europe/Berlin")]
+    refused = await teacher.post("/en/groups", data={"name": "", "course": "small", "time_zone": "Asia/Seoul"})
+    assert chosen.findall(refused.text) == [("", "Asia/Seoul")]
+
+    group = await room.create(teacher, time_zone="Asia/Seoul")
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    pages = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and ".csv" not in path]
+    for browser, path in (*((teacher, page) for page in pages), (learner, f"{group}/me")):
+        if "wrong-answers" not in path:  # the cell is no exercise
+            assert (await browser.get(path)).text.count("Time zone: Asia/Seoul</p>") == 1, path
+
+
 async def test_deadlines_are_set_for_lessons_of_the_course_and_shown_to_learners(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher, time_zone="Asia/Seoul")
