@@ -87,14 +87,15 @@ async def describe_errors(scope: ReportScope, lesson: str, cell: str) -> CellDet
 
 
 async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
-    """The failed tries at an exercise, by the check that was not passed and how it ended."""
+    """The failed tries at an exercise, by the check that was not passed or what ended the code before its checks."""
     runs = _of_learners(scope, lesson, cell).where(JUDGED, Submission.verdict == Verdict.failed)
     joined = runs.join(Submission, Submission.run_id == Run.id).add_columns(Submission.results)
     found = (await scope.session.execute(joined)).all()
+    kinds = await wrong_kinds(scope, [(run, results) for run, _, _, results in found])
     findings = [
         _Finding(run, member, account, kind, message)
-        for run, member, account, results in found
-        for kind, message in wrong_checks(scope, lesson, cell, results)
+        for run, member, account, _ in found
+        for kind, message in kinds[run.id]
     ]
     columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
     empty = gettext("Nobody gave a wrong answer in this time.")
@@ -130,7 +131,26 @@ def _of_learners(scope: ReportScope, lesson: str, cell: str) -> Select[Run, Grou
     )
 
 
-def wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
+async def wrong_kinds(
+    scope: ReportScope, submissions: Sequence[tuple[Run, str]]
+) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """The kinds that each failed submission belongs to, with messages, by run: its checks, or what ended its code.
+
+    ``submissions`` are runs with the stored results of their checks.
+    """
+    kinds = {run.id: list(_wrong_checks(scope, run.lesson, run.cell, results)) for run, results in submissions}
+    ended = [run for run, _ in submissions if not kinds[run.id]]
+    errors = await first_errors(scope, [run.id for run in ended if run.outcome in (Outcome.error, Outcome.crash)])
+    for run in ended:
+        if run.id in errors:
+            name, message = errors[run.id]
+            kinds[run.id] = [(gettext("{error} before the checks").format(error=name), message)]
+        else:
+            kinds[run.id] = [(outcome_label(Outcome(run.outcome or Outcome.lost)), "")]
+    return kinds
+
+
+def _wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
     """The kind of each check that was judged and not passed, and what its message said."""
     words = {
         "failed": gettext("another result"),

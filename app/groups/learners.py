@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.db import Database
 from app.exercises.models import Submission, Verdict
-from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_checks
+from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_kinds
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.reports import ReportScope
 from app.groups.reviews import GroupReview, list_reviews_of_learner
@@ -108,7 +108,7 @@ class FailedSubmission:
     cell: str
     at: datetime
     checks: Sequence[str]
-    """Those that were not passed, and how each ended."""
+    """Those that were not passed, and how each ended; or what ended the code before them."""
     sample: CodeSample | None
 
 
@@ -281,8 +281,10 @@ async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMemb
         .limit(_SHOWN_RUNS)
     )
     answers = []
-    for run, results in await scope.session.execute(query):
-        found = list(wrong_checks(scope, run.lesson, run.cell, results))
+    submissions = [(run, results) for run, results in await scope.session.execute(query)]
+    kinds = await wrong_kinds(scope, submissions)
+    for run, _ in submissions:
+        found = kinds[run.id]
         sample = None
         if shows_code(member, run.created_at):
             messages = "\n".join(message for _, message in found if message)

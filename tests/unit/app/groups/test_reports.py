@@ -74,7 +74,16 @@ class Filled:
         async with self.db.writing() as session:
             session.add(LessonProgress(**row, completed_at=at if completed else None, anchor=""))
 
-    async def tried(self, name: str, verdict: str, *results: CheckResult, days_ago: float = 1, code: str = "1") -> None:
+    async def tried(
+        self,
+        name: str,
+        verdict: str,
+        *results: CheckResult,
+        days_ago: float = 1,
+        code: str = "1",
+        outcome: str = "ok",
+        error: str = "",
+    ) -> None:
         facts: dict[str, Any] = {"learner_id": self.people[name].learner_id, "lesson": LESSON, "cell": "mean"}
         facts |= {
             "code": code,
@@ -82,7 +91,9 @@ class Filled:
             "judgement": True,
             "created_at": NOW - timedelta(days=days_ago),
         }
-        run = await store_run(self.db, **facts, outcome="ok")
+        run = await store_run(self.db, **facts, outcome=outcome)
+        if error:
+            await self.raised(run, error)
         row = {"run_id": run, "idempotency_key": run, "verdict": verdict, "lesson_digest": "d"}
         async with self.db.writing() as session:
             session.add(Submission(**row, results=dump_results(results)))
@@ -94,8 +105,11 @@ class Filled:
         facts |= {"code": f"of {name}", "state": RunState.finished, "created_at": NOW - timedelta(days=days_ago)}
         run = await store_run(self.db, **facts, outcome=outcome)
         if error:
-            async with self.db.writing() as session:
-                session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR.format(error)))
+            await self.raised(run, error)
+
+    async def raised(self, run: str, error: str) -> None:
+        async with self.db.writing() as session:
+            session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR.format(error)))
 
     async def asked(self, name: str, text: str, **facts: object) -> None:
         key = sortable_id()
@@ -212,6 +226,28 @@ async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Fille
     assert rows[0][0].endswith(": another result")
     ((_, (sample,)),) = details.samples
     assert (sample.name, sample.message, sample.code) == ("Ada", "It got 3.", "theirs")
+
+
+async def test_submissions_that_end_before_a_check_are_wrong_answers_with_a_kind(filled: Filled) -> None:
+    unreached = [CheckResult(name, 5, "not-reached", "Fix it first.") for name in ("is_the_mean", "takes_one")]
+    await filled.tried("Ada", "failed", *unreached, outcome="error", error="SyntaxError", code="def")
+    await filled.tried("Bob", "failed", CheckResult("is_the_mean", 5, "passed"), unreached[1], outcome="timeout")
+    await filled.tried("Bob", "failed", *unreached, outcome="memory")
+
+    async with filled.scope() as scope:
+        details = await describe_wrong_answers(scope, LESSON, "mean")
+        reports = []
+        for name in ("Ada", "Bob"):
+            account = filled.people[name]
+            member = await scope.session.get_one(GroupMember, (filled.group.id, account.id))
+            reports.append(await report_learner(scope, account, member))
+    limits = ["Stopped: it needed more memory than allowed", "Stopped: it ran longer than allowed"]
+    assert texts(details.table) == [[kind, "1", "1"] for kind in (*limits, "SyntaxError before the checks")]
+    ((kind, (sample,)),) = details.samples
+    assert (kind, sample.name, sample.code, sample.message) == ("SyntaxError before the checks", "Ada", "def", "v")
+    ada, bob = (report.wrong_answers for report in reports)
+    assert [answer.checks for answer in ada] == [["SyntaxError before the checks"]]
+    assert sorted(answer.checks[0] for answer in bob) == limits
 
 
 async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
