@@ -1,4 +1,4 @@
-"""One cell of a lesson in a group: kinds of errors or of wrong answers, and the code behind them.
+"""One cell of a lesson in a group: kinds of errors or of wrong answers, limits that were met, and the code behind them.
 
 Names of errors and of checks are shown for all learners. Messages and code, which learners have written or which repeat
 it, are shown only of learners who agreed to that, and only for runs since they did.
@@ -19,7 +19,7 @@ from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import NOT_REACHED, PASSED, PENDING, load_results
 from app.groups.models import GroupMember, GroupRole
 from app.groups.report_table import ReportCell, ReportTable, count_cell
-from app.groups.reports import ReportScope
+from app.groups.reports import LIMIT_OUTCOMES, ReportScope
 from app.i18n import gettext
 from app.runs.models import JUDGED, UNSUCCESSFUL, Run, RunEvent
 from app.runs.status_labels import outcome_label
@@ -84,6 +84,18 @@ async def describe_errors(scope: ReportScope, lesson: str, cell: str) -> CellDet
     columns = (gettext("Error"), gettext("Learners"), gettext("Runs"))
     empty = gettext("No run ended with an error in this time.")
     return _details(findings, len({account.id for _, _, account in found}), "cell-errors", columns, empty)
+
+
+async def describe_limits(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
+    """The runs of a cell that met a limit, by limit."""
+    runs = _of_learners(scope, lesson, cell).where(UNSUCCESSFUL, Run.outcome.in_(LIMIT_OUTCOMES))
+    findings = [
+        _Finding(run, member, account, outcome_label(Outcome(run.outcome or Outcome.lost)), "")
+        for run, member, account in await scope.session.execute(runs)
+    ]
+    columns = (gettext("Outcome"), gettext("Learners"), gettext("Runs"))
+    empty = gettext("No run met a limit in this time.")
+    return _details(findings, len({finding.account.id for finding in findings}), "cell-limits", columns, empty)
 
 
 async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
@@ -186,6 +198,7 @@ def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Se
 
 DETAILS: Mapping[str, Callable[[ReportScope, str, str], Awaitable[CellDetails]]] = {
     "errors": describe_errors,
+    "limits": describe_limits,
     "wrong-answers": describe_wrong_answers,
 }
 """By their names in URLs, for a lesson and a cell of it."""

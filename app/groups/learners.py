@@ -16,7 +16,7 @@ from app.db import Database
 from app.exercises.models import Submission, Verdict
 from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_kinds
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
-from app.groups.reports import ReportScope
+from app.groups.reports import LIMIT_OUTCOMES, ReportScope
 from app.groups.reviews import GroupReview, list_reviews_of_learner
 from app.groups.service import list_deadlines
 from app.lessons.catalog import OutlineLesson
@@ -125,6 +125,8 @@ class LearnerReport:
     deadlines: Sequence[DueRow]
     wrong_answers: Sequence[FailedSubmission]
     failed_runs: Sequence[FailedRun]
+    limited_runs: Sequence[FailedRun]
+    """Those that met a limit."""
     reviews: Sequence[GroupReview]
 
 
@@ -213,9 +215,10 @@ async def report_learner(scope: ReportScope, account: Account, member: GroupMemb
     rows = [mine[key] for key in keys if key in mine]
     states = {row.lesson: lesson_state(row, due.get(row.lesson), scope.at) for row in rows}
     wrong = await _wrong_answers(scope, account, member)
-    failed = await _failed_runs(scope, account, member)
+    failed = await _failed_runs(scope, account, member, (Outcome.error, Outcome.crash))
+    limited = await _failed_runs(scope, account, member, LIMIT_OUTCOMES)
     reviews = await list_reviews_of_learner(scope.session, scope.group, account.id)
-    return LearnerReport(account, member, rows, states, exercises, deadlines, wrong, failed, reviews)
+    return LearnerReport(account, member, rows, states, exercises, deadlines, wrong, failed, limited, reviews)
 
 
 def _due_state(done_at: datetime | None, due_at: datetime, at: datetime) -> LessonStanding:
@@ -293,16 +296,18 @@ async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMemb
     return answers
 
 
-async def _failed_runs(scope: ReportScope, account: Account, member: GroupMember) -> Sequence[FailedRun]:
+async def _failed_runs(
+    scope: ReportScope, account: Account, member: GroupMember, outcomes: Sequence[Outcome]
+) -> Sequence[FailedRun]:
     query = (
         select(Run)
         .where(UNSUCCESSFUL, Run.learner_id == account.learner_id, scope.in_course(Run.lesson))
-        .where(*scope.during(Run.created_at))
+        .where(Run.outcome.in_(outcomes), *scope.during(Run.created_at))
         .order_by(Run.created_at.desc(), Run.id)
         .limit(_SHOWN_RUNS)
     )
     runs = (await scope.session.scalars(query)).all()
-    errors = await first_errors(scope, [run.id for run in runs])
+    errors = await first_errors(scope, [run.id for run in runs if run.outcome not in LIMIT_OUTCOMES])
     failed = []
     for run in runs:
         name, message = errors.get(run.id, ("", ""))

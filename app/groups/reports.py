@@ -93,7 +93,7 @@ class ReportScope:
         return outline.lessons if outline is not None else ()
 
     def cell_link(self, what: str, lesson: str, cell: str) -> ReportLink:
-        """A link to the page with the ``errors`` or ``wrong-answers`` of a cell."""
+        """A link to the page with the ``errors``, ``limits`` or ``wrong-answers`` of a cell."""
         return ReportLink("group_cell", {"group_id": self.group.id, "what": what}, {"lesson": lesson, "cell": cell})
 
     def lesson_title(self, key: str) -> ReportCell:
@@ -267,7 +267,7 @@ async def report_limits(scope: ReportScope) -> ReportTable:
         (
             ReportCell(
                 f"{scope.cell_title(lesson, cell)} · {scope.catalog.lesson_title(lesson, scope.language)}",
-                link=lesson_link(lesson, f"#cell-{cell}"),
+                link=scope.cell_link("limits", lesson, cell),
             ),
             ReportCell(outcome_label(Outcome(outcome))),
             count_cell(who),

@@ -54,7 +54,7 @@ Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
-_ABOVE = {"errors": "errors", "wrong-answers": "exercises"}
+_ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
 
 
@@ -143,7 +143,7 @@ async def show_cell(
     cell: CellName = "",
     period: Period = DEFAULT_PERIOD,
 ) -> HTMLResponse:
-    """The errors of a cell, or the wrong answers to an exercise."""
+    """The errors of a cell, its runs that met a limit, or the wrong answers to an exercise."""
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)

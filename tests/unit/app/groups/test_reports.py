@@ -15,7 +15,7 @@ from app.comments.models import Comment
 from app.db import Database, now, sortable_id
 from app.exercises.models import Submission
 from app.exercises.verdicts import CheckResult, dump_results
-from app.groups.cell_details import describe_errors, describe_wrong_answers
+from app.groups.cell_details import describe_errors, describe_limits, describe_wrong_answers
 from app.groups.learners import (
     LearnerLesson,
     LessonStanding,
@@ -212,6 +212,28 @@ async def test_errors_and_limits_are_counted_by_cell_and_learner(filled: Filled)
     assert texts(details.table) == [["ValueError", "1", "2"], ["KeyError", "1", "1"]]
     ((kind, (sample,)),) = details.samples
     assert (kind, sample.name, sample.code, sample.message) == ("ValueError", "Ada", "of Ada", "v")
+
+
+async def test_runs_that_met_a_limit_have_names_and_code_behind_them(filled: Filled) -> None:
+    for name in ("Ada", "Bob", "Bob", "Outsider", "Assistant"):
+        await filled.ran(name, "timeout")
+    await filled.ran("Ada", "memory", days_ago=10)
+    await filled.ran("Ada", "error", error="ValueError")
+    time, memory = "Stopped: it ran longer than allowed", "Stopped: it needed more memory than allowed"
+
+    ada = filled.people["Ada"]
+    async with filled.scope() as scope:
+        details = await describe_limits(scope, LESSON, "make-data")
+        (row, _) = (await REPORTS["limits"](scope)).rows
+        member = await scope.session.get_one(GroupMember, (filled.group.id, ada.id))
+        report = await report_learner(scope, ada, member)
+    assert texts(details.table) == [[time, "2", "3"], [memory, "1", "1"]]
+    ((kind, (sample,)),) = details.samples  # the run from before Ada agreed is not shown
+    assert (kind, sample.name, sample.code) == (time, "Ada", "of Ada")
+    assert row[0].link is not None
+    assert row[0].link.parts["what"] == "limits"
+    assert [(run.what, run.sample is not None) for run in report.limited_runs] == [(time, True), (memory, False)]
+    assert [run.what for run in report.failed_runs] == ["ValueError"]
 
 
 async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Filled) -> None:

@@ -102,7 +102,9 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
     reading = [f"{group}/reports/{name}{end}" for name in reports for end in ("", ".csv")]
     cell = f"?lesson={LESSON}&cell=hello"
     reading += [f"{group}/learners", f"{group}/learners.csv", f"{group}/learners/{learner}", f"{group}/settings"]
-    reading += [f"{group}/cells/{what}{end}{cell}" for what in ("errors", "wrong-answers") for end in ("", ".csv")]
+    reading += [
+        f"{group}/cells/{what}{end}{cell}" for what in ("errors", "limits", "wrong-answers") for end in ("", ".csv")
+    ]
     writing = [f"{group}/learners/{learner}/note", f"{group}/learners/{learner}/reminder", f"{group}/settings"]
     writing += [f"{group}/settings/{what}" for what in ("invitations", "invitations/revoke", "deadlines", "delete")]
     writing.append(f"{group}/settings/members/{learner}")
@@ -199,7 +201,7 @@ async def test_the_own_page_has_everything_that_the_page_of_the_staff_has(room: 
     own = (await learner.get(f"{group}/me")).text
     theirs = (await teacher.get(f"{group}/learners/{ada.id}")).text
 
-    sections = ("lessons-title", "exercises-title", "wrong-title", "errors-title")
+    sections = ("lessons-title", "exercises-title", "wrong-title", "errors-title", "limits-title")
     for title in sections:
         ours, yours = (section(text, title) for text in (own, theirs))
         assert ours.strip()
