@@ -9,6 +9,9 @@ Contexts of the templates:
     ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
 ``groups/learner.html``
     ``report`` (LearnerReport), ``own``: whether the learner looks, and what ``learner_context`` adds.
+``groups/leave.html``
+    ``person``: the Account to remove, or None if the viewer leaves, ``waiting``: reviews, ``stay``: the path of the
+    page to go back to; of a person also ``has_note``.
 ``groups/deadlines.html``
     See ``page_piece.deadlines_context``.
 ``groups/stop_reminders.html``
@@ -39,6 +42,7 @@ from app.groups.reminders import stop_reminders, verify_stop_link
 from app.groups.report_table import report_window
 from app.groups.reports import ReportScope
 from app.groups.responses import group_page, redirect_after
+from app.groups.reviews import count_waiting_of
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep, WholeCatalogDep
 from app.progress.timezones import learner_timezone, timezone_choices
@@ -157,6 +161,18 @@ async def change_choices(
         agreed = {"shares_code": form.get("code") == "yes", "reminders": form.get("reminders") == "yes"}
         await members.set_choices(session, member, **agreed)
     return redirect_after(request, "saved", "own_group", group_id=group_id)
+
+
+@router.get("/{group_id}/leave", name="leave_group_page", tags=[Access.account])
+async def show_leaving(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep
+) -> HTMLResponse:
+    """What leaving deletes."""
+    async with db.session() as session:
+        group, _ = await find_own_membership(session, viewer, group_id)
+        waiting = await count_waiting_of(session, group, viewer.account.id)
+    facts = {"person": None, "waiting": waiting, "stay": request.app.url_path_for("groups", lang=lang)}
+    return group_page(request, "groups/leave.html", group, staff=None, **facts)
 
 
 @router.post("/{group_id}/leave", name="leave_group", tags=[Access.account])

@@ -193,10 +193,11 @@ async def set_role(session: AsyncSession, staff: Staff, account_id: str, role: G
     await session.flush()
 
 
-async def remove_member(session: AsyncSession, staff: Staff, account_id: str) -> None:
-    """Raises MemberNotFound or LastInstructor."""
-    member, _ = await find_member(session, staff.group, account_id)
+async def remove_member(session: AsyncSession, staff: Staff, account_id: str) -> Account:
+    """Returns who was removed. Raises MemberNotFound or LastInstructor."""
+    member, account = await find_member(session, staff.group, account_id)
     await leave(session, member)
+    return account
 
 
 def note_version(member: GroupMember) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from app import i18n
 from app.accounts import flash
+from app.accounts.models import Account
 from app.accounts.routes import account_page
+from app.accounts.signing import SIGNER
 from app.errors import LockstepError
 from app.groups.models import Group
 from app.groups.permissions import Staff
 from app.groups.service import day_before, group_zone
 from app.web.cookies import request_cookies
 from app.web.security_headers import NO_STORE
+
+_REMOVED = "removed from group"
+"""The purpose of a signature."""
 
 
 def group_page(
@@ -32,6 +39,22 @@ def staff_page(
 ) -> HTMLResponse:
     """A page for the staff of a group, with the navigation between them."""
     return group_page(request, template, staff.group, failure, staff=staff, **context)
+
+
+def redirect_to_removed(request: Request, group_id: str, account_id: str) -> RedirectResponse:
+    """Redirect to the learners, where ``find_removed`` reads who was removed from the signed address."""
+    proof = SIGNER.get(request.app).sign(_REMOVED, group_id, account_id)
+    url = request.app.url_path_for("group_learners", lang=i18n.current_language(), group_id=group_id)
+    return RedirectResponse(f"{url}?{urlencode({'removed': f'{account_id}.{proof}'})}", 303, NO_STORE)
+
+
+async def find_removed(request: Request, session: AsyncSession, group_id: str, removed: str) -> str:
+    """The name of the account that an address of ``redirect_to_removed`` is about; empty if this site made no such."""
+    account_id, _, proof = removed.partition(".")
+    if not proof.isascii() or not SIGNER.get(request.app).verify(proof, _REMOVED, group_id, account_id):
+        return ""
+    account = await session.get(Account, account_id)
+    return account.name if account is not None else ""
 
 
 def redirect_after(request: Request, what: str, route: str, anchor: str = "", **parts: str) -> RedirectResponse:

@@ -148,6 +148,12 @@ async def list_reviews_of_learner(session: AsyncSession, group: Group, account_i
     return await _rows(session, theirs.order_by(Review.requested_at.desc(), Review.id))
 
 
+async def count_waiting_of(session: AsyncSession, group: Group, account_id: str) -> int:
+    """How many reviews of a learner wait in a group: they are withdrawn when the learner leaves."""
+    reviews = await list_reviews_of_learner(session, group, account_id)
+    return sum(one.review.state == ReviewState.waiting for one in reviews)
+
+
 async def list_earlier_reviews(session: AsyncSession, group: Group, review: Review) -> Sequence[GroupReview]:
     """The other reviews of the same learner and exercise in the group that were decided, the latest first."""
     same = (Review.account_id == review.account_id, Review.lesson == review.lesson, Review.exercise == review.exercise)

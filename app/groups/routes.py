@@ -5,7 +5,8 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/report.html``
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
-    ``found`` (LearnerPage), ``search``, ``page``, ``lesson_page``, ``total``: lessons of the course.
+    ``found`` (LearnerPage), ``search``, ``page``, ``lesson_page``, ``total``: lessons of the course,
+    ``removed``: the name of who was just removed, or empty.
 ``groups/cell.html``
     ``details`` (CellDetails), ``title``, ``lesson``, ``cell``, ``period``, ``periods``, ``back``: the report above it.
 ``groups/learner.html``
@@ -35,7 +36,7 @@ from app.groups.permissions import GroupViewer, Staff, find_own_membership, find
 from app.groups.reminders import accepts_reminders
 from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
-from app.groups.responses import redirect_after, staff_page
+from app.groups.responses import find_removed, redirect_after, staff_page
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.web.access import Access
@@ -53,6 +54,7 @@ Period = Annotated[str, Query(max_length=8, alias="period")]
 Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
+RemovedMember = Annotated[str, Query(max_length=128, pattern=_NO_NUL)]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
@@ -180,13 +182,16 @@ async def show_learners(
     search: LearnerSearch = "",
     page: PageNumber = 0,
     lessons: PageNumber = 0,
+    removed: RemovedMember = "",
 ) -> HTMLResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
+        removed_name = await find_removed(request, session, group_id, removed)
         scope = _scope(session, staff, catalog, lang, "all")
         found: LearnerPage = await list_learners(scope, search, page, lessons)
     total = len(scope.lessons())
-    facts = {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
+    facts: dict[str, object] = {"removed": removed_name}
+    facts |= {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
     return staff_page(request, "groups/learners.html", staff, None, **facts)
 
 

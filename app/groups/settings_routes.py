@@ -22,7 +22,8 @@ from app.groups.errors import DeadlineChanged, GroupChanged, LastInstructor, Not
 from app.groups.member_routes import GroupId, course_title
 from app.groups.models import GroupRole
 from app.groups.permissions import GroupViewer, find_instructor
-from app.groups.responses import redirect_after, staff_page
+from app.groups.responses import redirect_after, redirect_to_removed, staff_page
+from app.groups.reviews import count_waiting_of
 from app.i18n import N_
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
@@ -116,22 +117,42 @@ async def change_member(
     db: DatabaseDep,
     catalog: CatalogDep,
 ) -> Response:
-    """Give a member another role, or remove them."""
+    """Give a member another role."""
     wanted = (await read_form(request)).get("role", "")
-    if wanted not in (*GroupRole, "remove"):
+    if wanted not in list(GroupRole):
         raise InvalidInput(reason="role")
     try:
         async with db.writing() as session:
             staff = await find_instructor(session, viewer, group_id)
-            if wanted == "remove":
-                await members.remove_member(session, staff, account_id)
-            else:
-                await members.set_role(session, staff, account_id, GroupRole(wanted))
+            await members.set_role(session, staff, account_id, GroupRole(wanted))
     except (LastInstructor, NotAnInstructorHere) as e:
         return await _settings_page(request, viewer, group_id, catalog, e)
     if account_id == viewer.account.id and wanted != GroupRole.instructor:
         return redirect_after(request, "saved", "groups")
     return redirect_after(request, "saved", "group_settings", "#staff", group_id=group_id)
+
+
+@router.get("/members/{account_id}/remove", name="remove_group_member_page")
+async def show_removal(
+    request: Request, lang: str, group_id: GroupId, account_id: GroupId, viewer: GroupViewerDep
+) -> HTMLResponse:
+    """What removing a member deletes."""
+    return await _removal_page(request, viewer, group_id, account_id)
+
+
+@router.post("/members/{account_id}/remove", name="remove_group_member")
+async def remove_member(
+    request: Request, lang: str, group_id: GroupId, account_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep
+) -> Response:
+    try:
+        async with db.writing() as session:
+            staff = await find_instructor(session, viewer, group_id)
+            await members.remove_member(session, staff, account_id)
+    except LastInstructor as e:
+        return await _removal_page(request, viewer, group_id, account_id, e)
+    if account_id == viewer.account.id:
+        return redirect_after(request, "group_left", "groups")
+    return redirect_to_removed(request, group_id, account_id)
 
 
 @router.post("/delete", name="delete_group")
@@ -148,6 +169,21 @@ async def delete(
     except NameMismatch as e:
         return await _settings_page(request, viewer, group_id, catalog, e)
     return redirect_after(request, "group_deleted", "groups")
+
+
+async def _removal_page(
+    request: Request, viewer: GroupViewer, group_id: str, account_id: str, failure: LockstepError | None = None
+) -> HTMLResponse:
+    async with DATABASE.get(request.app).session() as session:
+        staff = await find_instructor(session, viewer, group_id)
+        member, person = await members.find_member(session, staff.group, account_id)
+        waiting = await count_waiting_of(session, staff.group, account_id)
+    parts = {"lang": request.path_params["lang"], "group_id": group_id}
+    stay = request.app.url_path_for("group_settings", **parts)
+    if member.role == GroupRole.learner:
+        stay = request.app.url_path_for("group_learner", **parts, account_id=account_id)
+    facts = {"person": person, "has_note": bool(member.note), "waiting": waiting, "stay": stay}
+    return staff_page(request, "groups/leave.html", staff, failure, **facts)
 
 
 async def _settings_page(

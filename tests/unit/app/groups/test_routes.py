@@ -107,7 +107,8 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
     ]
     writing = [f"{group}/learners/{learner}/note", f"{group}/learners/{learner}/reminder", f"{group}/settings"]
     writing += [f"{group}/settings/{what}" for what in ("invitations", "invitations/revoke", "deadlines", "delete")]
-    writing.append(f"{group}/settings/members/{learner}")
+    writing += [f"{group}/settings/members/{learner}{end}" for end in ("", "/remove")]
+    reading.append(f"{group}/settings/members/{learner}/remove")
     return [("GET", path) for path in reading] + [("POST", path) for path in writing]
 
 
@@ -386,19 +387,55 @@ async def test_who_was_removed_or_demoted_sees_nothing_any_more(room: Classroom)
     await room.change(update(Account).where(Account.id == alan.id).values(role=Role.learner))
     assert (await other.get(f"{group}/learners")).status_code == 404
     await room.change(update(Account).where(Account.id == alan.id).values(role=Role.instructor))
-    await teacher.post(f"{group}/settings/members/{alan.id}", data={"role": "remove"})
+    await teacher.post(f"{group}/settings/members/{alan.id}/remove")
     assert (await other.get(f"{group}/learners")).status_code == 404
     await learner.post(f"{group}/leave")
     assert (await teacher.get(f"{group}/learners/{ada.id}")).status_code == 404
     assert (await learner.get(f"{group}/me")).status_code == 404
 
 
+async def test_removing_and_leaving_name_first_what_is_lost(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, learner = await room.joined(link, "Ada <b>")
+    bob, other = await room.joined(link, "Bob")
+    page, removal = f"{group}/learners/{ada.id}", f"{group}/settings/members/{ada.id}/remove"
+    assert f'href="{removal}"' in (await teacher.get(page)).text
+    assert "private note" not in (await teacher.get(removal)).text
+    await teacher.post(f"{page}/note", data={"note": "x"})
+
+    asked = await teacher.get(removal)
+    assert "Remove Ada &lt;b&gt; from the group" in asked.text
+    assert "The private note about them is deleted." in asked.text
+    assert f'href="{page}">Cancel' in asked.text
+    assert len(await room.member_rows()) == 3
+    assert (await teacher.post(f"{group}/settings/members/{ada.id}", data={"role": "remove"})).status_code == 422
+    done = await teacher.post(removal)
+    assert done.status_code == 303
+    shown = (await teacher.get(done.headers["location"])).text
+    assert "Ada &lt;b&gt; was removed from the group." in shown
+    forged = done.headers["location"].replace(ada.id, bob.id)
+    assert "was removed" not in (await teacher.get(forged)).text
+    assert (await learner.get(f"{group}/leave")).status_code == 404
+
+    for address in ("/en/groups", f"{group}/me"):
+        assert f'href="{group}/leave"' in (await other.get(address)).text
+    asked = await other.get(f"{group}/leave")
+    assert "The instructors of the group no longer see what you do." in asked.text
+    assert len(await room.member_rows()) == 2
+    assert (await other.post(f"{group}/leave")).status_code == 303
+    assert [row.role for row in await room.member_rows()] == [GroupRole.instructor]
+
+
 async def test_a_group_keeps_its_last_instructor(room: Classroom) -> None:
     grace, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
 
-    for form in ({"role": "learner"}, {"role": "remove"}):
-        assert (await teacher.post(f"{group}/settings/members/{grace.id}", data=form)).status_code == 409
+    member = f"{group}/settings/members/{grace.id}"
+    assert (await teacher.post(member, data={"role": "learner"})).status_code == 409
+    refused = await teacher.post(f"{member}/remove")
+    assert (refused.status_code, "This is the last instructor" in refused.text) == (409, True)
     assert (await teacher.post(f"{group}/leave")).status_code == 409
 
 
