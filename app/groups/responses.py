@@ -60,5 +60,10 @@ async def find_removed(request: Request, session: AsyncSession, group_id: str, r
 def redirect_after(request: Request, what: str, route: str, anchor: str = "", **parts: str) -> RedirectResponse:
     """Redirect to a page, which says what was done."""
     flash.add(request_cookies(request), what)
+    return redirect_to_page(request, route, anchor, **parts)
+
+
+def redirect_to_page(request: Request, route: str, anchor: str = "", **parts: str) -> RedirectResponse:
+    """Redirect to a page, also from where only a form is sent: a refused one is shown there, and may be reloaded."""
     url = request.app.url_path_for(route, lang=i18n.current_language(), **parts)
     return RedirectResponse(f"{url}{anchor}", 303, NO_STORE)

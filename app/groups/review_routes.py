@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.db import Database
 from app.errors import LockstepError
@@ -30,7 +30,7 @@ from app.exercises.verdicts import load_results
 from app.groups.dependencies import GroupViewerDep
 from app.groups.member_routes import GroupId
 from app.groups.permissions import GroupViewer, Staff, find_staff
-from app.groups.responses import redirect_after, staff_page
+from app.groups.responses import redirect_after, redirect_to_page, staff_page
 from app.groups.reviews import MAX_SHOWN, ReviewQueue, find_review, list_earlier_reviews, load_queue
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CATALOG, CatalogDep
@@ -83,6 +83,14 @@ async def show_review(
 ) -> HTMLResponse:
     """Not of code that was withdrawn: that shows only what a reviewer was about to send."""
     return await _review_page(request, viewer, group_id, review_id, db, catalog)
+
+
+@router.get("/{review_id}/comments", name="add_review_comment_again")
+@router.get("/{review_id}/comments/{comment_id}/remove", name="remove_review_comment_again")
+async def show_review_again(
+    request: Request, lang: str, group_id: GroupId, review_id: ReviewId, viewer: GroupViewerDep
+) -> RedirectResponse:
+    return redirect_to_page(request, "group_review", group_id=group_id, review_id=review_id)
 
 
 @router.post("/{review_id}/comments", name="add_review_comment")

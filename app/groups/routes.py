@@ -36,7 +36,7 @@ from app.groups.permissions import GroupViewer, Staff, find_own_membership, find
 from app.groups.reminders import accepts_reminders
 from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
-from app.groups.responses import find_removed, redirect_after, staff_page
+from app.groups.responses import find_removed, redirect_after, redirect_to_page, staff_page
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.web.access import Access
@@ -205,7 +205,15 @@ async def show_learner(
     catalog: CatalogDep,
     mailer: ReminderMailerDep,
 ) -> HTMLResponse:
-    return await _learner_page(request, viewer, group_id, account_id, catalog, email_enabled=mailer.enabled)
+    return await learner_page(request, viewer, group_id, account_id, catalog, email_enabled=mailer.enabled)
+
+
+@router.get("/learners/{account_id}/note", name="set_group_note_again")
+@router.get("/learners/{account_id}/reminder", name="send_group_reminder_again")
+async def show_learner_again(
+    request: Request, lang: str, group_id: GroupId, account_id: GroupId, viewer: GroupViewerDep
+) -> RedirectResponse:
+    return redirect_to_page(request, "group_learner", group_id=group_id, account_id=account_id)
 
 
 @router.post("/learners/{account_id}/note", name="set_group_note")
@@ -226,7 +234,7 @@ async def set_note(
             staff = await find_staff(session, viewer, group_id)
             await members.set_note(session, staff, account_id, text, fields.get("version", ""))
     except LockstepError as e:
-        return await _learner_page(
+        return await learner_page(
             request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, note=text
         )
     return _to_learner(request, "saved", group_id, account_id)
@@ -250,7 +258,7 @@ async def send_reminder(
             staff = await find_staff(session, viewer, group_id)
             await mailer.send(session, staff, account_id, text)
     except LockstepError as e:
-        return await _learner_page(
+        return await learner_page(
             request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, message=text
         )
     return _to_learner(request, "reminder_sent", group_id, account_id)
@@ -260,7 +268,7 @@ def _to_learner(request: Request, what: str, group_id: str, account_id: str) -> 
     return redirect_after(request, what, "group_learner", group_id=group_id, account_id=account_id)
 
 
-async def _learner_page(
+async def learner_page(
     request: Request,
     viewer: GroupViewer,
     group_id: str,
@@ -272,6 +280,7 @@ async def _learner_page(
     note: str | None = None,
     message: str = "",
 ) -> HTMLResponse:
+    """The page of a learner, also with why a form of it was refused."""
     lang = request.path_params["lang"]
     async with DATABASE.get(request.app).session() as session:
         staff = await find_staff(session, viewer, group_id)

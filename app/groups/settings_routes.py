@@ -13,17 +13,18 @@ from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import InvalidInput, LockstepError
 from app.groups import members, service
-from app.groups.dependencies import GroupViewerDep
+from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
 from app.groups.errors import DeadlineChanged, GroupChanged, LastInstructor, NotAnInstructorHere
 from app.groups.member_routes import GroupId, course_title
-from app.groups.models import GroupRole
+from app.groups.models import GroupMember, GroupRole
 from app.groups.permissions import GroupViewer, find_instructor
-from app.groups.responses import redirect_after, redirect_to_removed, staff_page
+from app.groups.responses import redirect_after, redirect_to_page, redirect_to_removed, staff_page
 from app.groups.reviews import count_waiting_of
+from app.groups.routes import learner_page
 from app.i18n import N_
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
@@ -64,6 +65,16 @@ async def change(
     except (InvalidInput, GroupChanged) as e:
         return await _settings_page(request, viewer, group_id, catalog, e, fields=fields)
     return redirect_after(request, "saved", "group_settings", group_id=group_id)
+
+
+@router.get("/invitations", name="create_group_invitation_again")
+@router.get("/invitations/revoke", name="revoke_group_invitation_again")
+@router.get("/deadlines", name="set_group_deadline_again")
+@router.get("/delete", name="delete_group_again")
+async def show_settings_again(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep
+) -> RedirectResponse:
+    return redirect_to_page(request, "group_settings", group_id=group_id)
 
 
 @router.post("/invitations", name="create_group_invitation")
@@ -107,6 +118,19 @@ async def set_deadline(
     return redirect_after(request, "saved", "group_settings", "#deadlines", group_id=group_id)
 
 
+@router.get("/members/{account_id}", name="change_group_member_again")
+async def show_member_again(
+    request: Request, lang: str, group_id: GroupId, account_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep
+) -> RedirectResponse:
+    """Redirect to where the member's role is changed."""
+    async with db.session() as session:
+        staff = await find_instructor(session, viewer, group_id)
+        member, _ = await members.find_member(session, staff.group, account_id)
+    if member.role == GroupRole.learner:
+        return redirect_to_page(request, "group_learner", group_id=group_id, account_id=account_id)
+    return redirect_to_page(request, "group_settings", "#staff", group_id=group_id)
+
+
 @router.post("/members/{account_id}", name="change_group_member")
 async def change_member(
     request: Request,
@@ -116,8 +140,9 @@ async def change_member(
     viewer: GroupViewerDep,
     db: DatabaseDep,
     catalog: CatalogDep,
+    mailer: ReminderMailerDep,
 ) -> Response:
-    """Give a member another role."""
+    """Give a member another role. A refusal is shown on the page with the form."""
     wanted = (await read_form(request)).get("role", "")
     if wanted not in list(GroupRole):
         raise InvalidInput(reason="role")
@@ -126,6 +151,11 @@ async def change_member(
             staff = await find_instructor(session, viewer, group_id)
             await members.set_role(session, staff, account_id, GroupRole(wanted))
     except (LastInstructor, NotAnInstructorHere) as e:
+        async with db.session() as session:
+            member = await session.get(GroupMember, (group_id, account_id))
+        if member is not None and member.role == GroupRole.learner:
+            enabled = mailer.enabled
+            return await learner_page(request, viewer, group_id, account_id, catalog, e, email_enabled=enabled)
         return await _settings_page(request, viewer, group_id, catalog, e)
     if account_id == viewer.account.id and wanted != GroupRole.instructor:
         return redirect_after(request, "saved", "groups")

@@ -428,6 +428,27 @@ async def test_removing_and_leaving_name_first_what_is_lost(room: Classroom) -> 
     assert [row.role for row in await room.member_rows()] == [GroupRole.instructor]
 
 
+async def test_where_a_refused_form_is_shown_reloading_opens_its_page(room: Classroom) -> None:
+    grace, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    page, settings, review = f"{group}/learners/{ada.id}", f"{group}/settings", f"{group}/reviews/1"
+
+    refused = await teacher.post(f"{settings}/members/{ada.id}", data={"role": "instructor"})
+    assert refused.status_code == 422
+    assert "instructor on this site" in refused.text
+    assert 'id="note-title"' in refused.text  # the learner's page, from which it was sent
+    targets = {f"{page}/note": page, f"{page}/reminder": page, f"{settings}/members/{ada.id}": page}
+    targets |= {f"{settings}/{end}": settings for end in ("invitations", "invitations/revoke", "deadlines", "delete")}
+    targets |= {f"{review}/comments": review, f"{review}/comments/1/remove": review}
+    targets[f"{settings}/members/{grace.id}"] = f"{settings}#staff"
+    for address, target in targets.items():
+        answer = await teacher.get(address)
+        assert (answer.status_code, answer.headers.get("location")) == (303, target), address
+    stranger = await room.browser()
+    assert (await stranger.get(f"{settings}/members/{ada.id}")).status_code == 404
+
+
 async def test_a_group_keeps_its_last_instructor(room: Classroom) -> None:
     grace, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
