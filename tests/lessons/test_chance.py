@@ -32,6 +32,16 @@ from tests.factories.long_cases import LONG_CASES
 LESSONS = Path(__file__).parents[2] / "lessons" / "distributed-tensorflow"
 TRIES = 100 if LONG_CASES else 25
 LAXER = 100.0
+FIRST_MODULE = {
+    "gradient-by-hand",
+    "distribution-strategies",
+    "scaling-the-loss",
+    "custom-training-loop",
+    "mirrored-strategy",
+    "replica-state",
+    "batch-size-and-learning-rate",
+}
+"""Lessons whose diagnoses are compared with one another."""
 
 Answers = Mapping[str, Callable[..., Any]]
 
@@ -1262,3 +1272,129 @@ def test_no_usual_mistake_passes_by_chance(
     monkeypatch.setattr(checks_module(lesson), "close", lax, raising=False)
     passed = sum(passes(lesson, exercise, ScriptedWork(mistaken, right, seed)) for seed in range(TRIES))
     assert passed == 0
+
+
+@pytest.mark.parametrize(
+    ("lesson", "exercise", "right"),
+    [
+        pytest.param(*given.values[:3], id=str(given.id).removesuffix("-right"))
+        for given in cases()
+        if given.values[0] in FIRST_MODULE and given.values[3] is None
+    ],
+)
+def test_no_two_diagnoses_of_an_exercise_are_for_the_same_result(
+    lesson: str, exercise: str, right: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(got: Any, wanted: Any, *, mistakes: Mapping[str, Any] | None = None, **more: Any) -> None:
+        close(got, wanted, **more)
+        wrong = {diagnosis: result for diagnosis, result in (mistakes or {}).items() if differ(result, wanted)}
+        for pair in itertools.combinations(wrong, 2):
+            assert differ(wrong[pair[0]], wrong[pair[1]]), pair
+
+    def differ(result: Any, other: Any) -> bool:
+        try:
+            close(result, other)
+        except CheckFailed:
+            return True
+        return False
+
+    monkeypatch.setattr(checks_module(lesson), "close", compared)
+    assert all(passes(lesson, exercise, ScriptedWork(right, right, seed)) for seed in range(TRIES))
+
+
+def messages_of(lesson: str, exercise: str, work: ScriptedWork) -> list[str]:
+    """What a learner reads, check by check; an empty text if one passes."""
+    messages = []
+    for check in checks_of(vars(checks_module(lesson)), exercise):
+        try:
+            check(cast(Work, work))
+            messages.append("")
+        except CheckFailed as failed:
+            messages.append(failed.message)
+    return messages
+
+
+def means_of_shares() -> Answers:
+    """Mean and variance as means over the replicas, each from its share."""
+
+    def statistics(values: Any, cuts: Any) -> Any:
+        shares = [share.astype("float64") for share in np.split(values, cuts[1:-1]) if len(share)]
+        mean = np.mean([share.mean(axis=0) for share in shares], axis=0)
+        variance = np.mean([((share - mean) ** 2).mean(axis=0) for share in shares], axis=0)
+        return [mean.astype("float32")] * 4 + [variance.astype("float32")] * 4
+
+    return {"statistics": statistics, "statistics alone": lambda values, cuts: [values[0]] * 8}
+
+
+def diagnosed() -> Iterator[Any]:
+    """A mistake, and for each check words of its message, or nothing where the check passes."""
+    missing = "The factor 2 is missing, and so is the division"
+    one_more = "One example has more"
+    of_means = "the mean of the replicas' means"
+    guessed = "examples that it guesses"
+    own_limit = "to its share of the limit"
+    rates = "batch-size-and-learning-rate", "noise-and-signal"
+    for name, lesson, exercise, mistaken, words in (
+        (
+            "neither-factor-nor-division",
+            "gradient-by-hand",
+            "part-of-gradient",
+            part_of_gradient(lambda share, batch: 2),
+            [missing, missing, ""],
+        ),
+        (
+            "noise-of-a-share",
+            *rates,
+            noise_and_signal(lambda spread, square, n, batch, weights: (spread, square)),
+            [one_more, one_more],
+        ),
+        (
+            "sum-of-squares",
+            *rates,
+            noise_and_signal(lambda spread, square, n, batch, weights: (batch * spread * (n - 1), square)),
+            ["is not divided by N - 1"] * 2,
+        ),
+        (
+            "second-number",
+            *rates,
+            noise_and_signal(lambda spread, square, n, batch, weights: (batch * spread, square / 3)),
+            ["The first number is right"] * 2,
+        ),
+        ("means-of-shares", "replica-state", "moments-of-all", means_of_shares(), [of_means] * 3),
+        (
+            "guessed-size",
+            "scaling-the-loss",
+            "weighted-mean",
+            weighted_mean(lambda loss, w, losses, weights: (loss * w).sum() / max(2 * len(w), 1)),
+            [guessed] * 3,
+        ),
+        (
+            "share-of-the-limit",
+            "mirrored-strategy",
+            "clip-the-sum",
+            handed_over(
+                lambda gradients, limit: sum(
+                    of_checks("mirrored-strategy", "clip")(gradient, limit / 4) for gradient in gradients
+                )
+            ),
+            [own_limit] * 2,
+        ),
+        (
+            "wrong-step",
+            "custom-training-loop",
+            "write-the-step",
+            train_one_epoch(lambda share, batch: share, lambda a, b, batch: a.mean() + b.mean()),
+            ["divides by the size of its own share", "look at the message of the first check"],
+        ),
+    ):
+        yield pytest.param(lesson, exercise, mistaken, words, id=name)
+
+
+@pytest.mark.parametrize(("lesson", "exercise", "mistaken", "words"), list(diagnosed()))
+def test_a_usual_mistake_is_called_by_its_name(lesson: str, exercise: str, mistaken: Answers, words: list[str]) -> None:
+    right = next(given.values[2] for given in cases() if given.values[:2] == (lesson, exercise))
+    for seed in range(TRIES):
+        messages = messages_of(lesson, exercise, ScriptedWork(mistaken, cast(Answers, right), seed))
+        assert all(
+            part in message and bool(part) == bool(message) for part, message in zip(words, messages, strict=True)
+        )

@@ -18,31 +18,45 @@ def estimates(gradients: np.ndarray, batch: int) -> tuple[float, float, int]:
 
 
 def compare_estimates(work: Work, replicas: int) -> None:
-    batch, weights = int(work.rng.integers(3, 12)), int(work.rng.integers(20, 40))
+    # With 2 replicas, or as many examples as replicas, some mistakes would give the same numbers.
+    batch, weights = int(work.rng.integers(9, 15)), int(work.rng.integers(30, 50))
     gradients = work.rng.uniform(0.5, 1.0, weights) + 1.5 * work.rng.normal(size=(replicas, weights))
+    got = work.call("noise_and_signal", gradients, batch)
+    if not (isinstance(got, list | tuple) or (isinstance(got, np.ndarray) and got.ndim)) or len(got) != 2:
+        fail("noise_and_signal has to return two numbers: the noise and the signal.")
+    trace, signal = work.reference("noise_and_signal", gradients, batch)
     spread, square, count = estimates(gradients, batch)
-    trace, signal = batch * spread, square - spread / count
     close(
-        work.call("noise_and_signal", gradients, batch),
-        work.reference("noise_and_signal", gradients, batch),
+        got[0],
+        trace,
         rtol=1e-6,
         mistakes={
-            "The first number is the variance of a mean over a share. One example has more.": [spread, signal],
-            "A mean of N gradients is nearer to them than the true one: divide by N - 1.": [
-                trace * (count - 1) / count,
-                square - spread * (count - 1) / count**2,
-            ],
-            "The square of the mean contains noise, so it is too large on average.": [trace, square],
-            "The mean over all replicas has less noise than one replica has.": [trace, square - spread],
-            "Add up the variances of all weights.": [trace / weights, signal],
-            "The noise is not divided by anything, and the square of the mean contains noise.": [
-                spread * (count - 1),
-                square,
-            ],
-            "The examples of all replicas are counted, but the variance is that of one share.": [
-                count * trace,
-                signal,
-            ],
+            "The first number is the variance of a mean over a share. One example has more.": spread,
+            "A mean of N gradients is nearer to them than the true one: divide by N - 1.": trace * (count - 1) / count,
+            "The first number is the variance of a mean over a share, and divided by N instead of N - 1.": (
+                spread * (count - 1) / count
+            ),
+            "The first number is a sum over the replicas that is not divided by anything.": spread * (count - 1),
+            "The first number is not divided by N - 1.": trace * (count - 1),
+            "The examples of all replicas are counted, but the variance is that of one share.": count * trace,
+            "Add up the variances of all weights.": trace / weights,
+            "The first number is not the expected one.": got[0],
+        },
+    )
+    close(
+        got[1],
+        signal,
+        rtol=1e-6,
+        mistakes={
+            "The square of the mean contains noise, so it is too large on average.": square,
+            "The mean over all replicas has less noise than one replica has.": square - spread,
+            "What is subtracted from the square of the mean was divided by N: divide it by N - 1 first.": (
+                square - spread * (count - 1) / count**2
+            ),
+            "What is subtracted from the square of the mean is the noise of one example, and its share has less.": (
+                square - trace / count
+            ),
+            "The first number is right, but the second is not the expected one.": got[1],
         },
     )
 
@@ -63,7 +77,7 @@ def eight_replicas(work: Work) -> None:
 
 @check("noise-and-signal", "Other numbers of replicas", xp=10, hints=["np.var has an argument ddof."])
 def other_numbers(work: Work) -> None:
-    for replicas in (2, int(work.rng.integers(3, 7))):
+    for replicas in (3, int(work.rng.integers(4, 8))):
         compare_estimates(work, replicas)
 
 

@@ -58,7 +58,12 @@ def one_moving_mean(work: Work) -> None:
         np.stack([0.1 * batch.mean(axis=0)] * REPLICAS),
         rtol=1e-3,
         atol=1e-5,
-        mistakes={"The moving mean of each replica is that of its own share: the copies drift apart.": np.stack(own)},
+        mistakes={
+            "The moving mean of each replica is that of its own share: the copies drift apart.": np.stack(own),
+            "The moving mean takes a hundredth of the batch's mean, not a tenth: set the momentum to 0.9.": np.stack(
+                [0.01 * batch.mean(axis=0)] * REPLICAS
+            ),
+        },
     )
 
 
@@ -85,11 +90,12 @@ def compare_step(work: Work, gradients: list[np.ndarray], limit: float) -> None:
             "Each replica clips its own gradient, and then the parts are added up.": sum(
                 clip(gradient, limit) for gradient in gradients
             ),
-            "The clipped sum is applied once for each replica.": REPLICAS * clip(total, limit),
-            "The mean of the gradients is clipped, not their sum.": clip(total / REPLICAS, limit),
-            "The mean of the gradients is clipped and applied once for each replica.": REPLICAS
-            * clip(total / REPLICAS, limit),
-            "The clipped sum is averaged once too often.": clip(total, limit) / REPLICAS,
+            "Each replica clips its own gradient to its share of the limit, and then the parts are added up.": sum(
+                clip(gradient, limit / REPLICAS) for gradient in gradients
+            ),
+            "What is clipped is applied once for each replica: the optimizer adds it up.": REPLICAS
+            * clip(total, limit),
+            "What is clipped is averaged once too often.": clip(total, limit) / REPLICAS,
             "Nothing is clipped.": total,
         },
     )

@@ -44,6 +44,9 @@ def compare_step(work, sizes, strength=0.0):
                 mean / len(shares) + penalty
             ),
             "The penalty counts once for each replica.": stepped(mean + len(shares) * penalty),
+            "The penalty is divided by the batch size, but it is no loss of an example.": stepped(
+                mean + len(shares) * penalty / len(whole)
+            ),
             "The loss leaves the penalty out.": stepped(mean),
         },
     )
@@ -87,7 +90,10 @@ def one_share(work: Work) -> None:
     close(
         work.call("loss_of", losses, np.float32(0.0), global_batch),
         losses.sum() / global_batch,
-        mistakes={"loss_of divides by the size of the share.": losses.mean()},
+        mistakes={
+            "loss_of does not use `global_batch`. Outside a strategy, as here, that is a division by the number of "
+            "losses.": losses.mean()
+        },
     )
 
 
@@ -98,6 +104,25 @@ def weighted_batch(work, sizes):
     weights = [work.rng.uniform(*span, size=size).astype("float32") for span, size in zip(ranges, sizes, strict=True)]
     total = np.concatenate(weights).sum()
     return losses, weights, [(w * loss).sum() / total for w, loss in zip(weights, losses, strict=True)]
+
+
+def mistaken_parts(losses: list[np.ndarray], weights: list[np.ndarray]) -> dict[str, list[float]]:
+    """What each replica contributes with the usual mistakes. A replica without examples contributes 0."""
+    products = [w * loss for w, loss in zip(weights, losses, strict=True)]
+    local = [product.sum() / max(w.sum(), 1e-9) for product, w in zip(products, weights, strict=True)]
+    examples = sum(map(len, losses))
+    return {
+        "Each replica divides by the sum of its own weights, so the sum is too large.": local,
+        "This is the mean of the replicas' weighted means: a small share counts as much as a large one.": [
+            part / 2 for part in local
+        ],
+        "The weighted losses are divided by the number of examples, not by the sum of weights.": [
+            product.sum() / examples for product in products
+        ],
+        "`compute_average_loss` divides by the number of examples that it guesses, not by the sum of weights.": [
+            product.sum() / max(2 * len(product), 1) for product in products
+        ],
+    }
 
 
 def parts_of(work: Work, losses: list[np.ndarray], weights: list[np.ndarray]) -> tuple[list[float], Graph]:
@@ -126,16 +151,12 @@ def is_number(part: object) -> bool:
 def parts_add_up(work: Work) -> None:
     small = int(work.rng.integers(1, 4))
     losses, weights, right_parts = weighted_batch(work, [small + int(work.rng.integers(3, 9)), small])
-    products = np.concatenate([w * loss for w, loss in zip(weights, losses, strict=True)])
-    local = sum((w * loss).sum() / w.sum() for w, loss in zip(weights, losses, strict=True))
     parts, graph = parts_of(work, losses, weights)
     close(
         sum(parts),
         sum(right_parts),
         mistakes={
-            "Each replica divides by the sum of its own weights, so the sum is too large.": local,
-            "This is the mean of the replicas' weighted means: a small share counts as much as a large one.": local / 2,
-            "The weighted losses are divided by the number of examples, not by the sum of weights.": products.mean(),
+            **{diagnosis: sum(mistaken) for diagnosis, mistaken in mistaken_parts(losses, weights).items()},
             "Each replica returns the whole weighted mean, and the sum holds it twice.": 2 * sum(right_parts),
         },
     )
@@ -148,7 +169,7 @@ def parts_add_up(work: Work) -> None:
 @check("weighted-mean", "Each replica contributes its own examples", xp=10)
 def own_part(work: Work) -> None:
     small = int(work.rng.integers(2, 6))
-    losses, weights, parts = weighted_batch(work, [small, small + int(work.rng.integers(0, 4))])
+    losses, weights, parts = weighted_batch(work, [small, small + int(work.rng.integers(1, 5))])
     got, _ = parts_of(work, losses, weights)
     close(
         got,
@@ -158,6 +179,7 @@ def own_part(work: Work) -> None:
                 [sum(parts) / 2] * 2
             ),
             "Each replica returns the whole weighted mean.": [sum(parts)] * 2,
+            **mistaken_parts(losses, weights),
         },
     )
 
@@ -167,4 +189,4 @@ def empty_share(work: Work) -> None:
     losses, weights, parts = weighted_batch(work, [int(work.rng.integers(2, 9)), 0])
     got, _ = parts_of(work, losses, weights)
     equal(bool(np.isfinite(got).all()), True, mistakes={"A replica without examples returns nan.": False})
-    close(got, parts)
+    close(got, parts, mistakes=mistaken_parts(losses, weights))
