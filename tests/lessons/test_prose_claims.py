@@ -37,6 +37,7 @@ CATALOG = shipped_catalog()
         ("custom-training-loop", "inside"),
         ("custom-training-loop", "reads"),
         ("gradient-by-hand", "tf32"),
+        ("gradient-by-hand", "four-workers"),
     ],
 )
 def test_a_claim_that_was_wrong_is_compared_with_what_a_cell_prints(lesson: str, cell: str) -> None:
@@ -45,3 +46,19 @@ def test_a_claim_that_was_wrong_is_compared_with_what_a_cell_prints(lesson: str,
 
         assert found is not None
         assert found.expect
+
+
+@pytest.mark.parametrize(
+    ("lesson", "cell", "words"),
+    [
+        ("gradient-by-hand", "four-workers", "generator = np.random.default_rng("),
+        ("scaling-the-loss", "update", ".get_concrete_function()"),
+        ("custom-training-loop", "softmax-twice", "warnings.formatwarning"),
+        ("distribution-strategies", "train-everywhere", "variables are on all"),
+    ],
+)
+def test_a_cell_that_misled_beginners_keeps_what_mends_it(lesson: str, cell: str, words: str) -> None:
+    found = CATALOG.lesson(COURSE, lesson, "en").cell(cell)
+
+    assert found is not None
+    assert words in found.code
