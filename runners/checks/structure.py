@@ -90,7 +90,7 @@ def untouched(work: Work, *given: str) -> None:
         magic = name == "get_ipython" and name not in work.source
         raise CheckFailed(messages.BACK_DOOR, {"name": "%" if magic else name})
     bound = {symbol.get_name() for table in tables for symbol in table.get_symbols() if _is_global_bound(table, symbol)}
-    if changed := bound.union(*map(_changed, ast.walk(work.tree))) & set(given):
+    if changed := bound.union(_changes(work.tree)) & set(given):
         raise CheckFailed(messages.GIVEN, {"name": min(changed)})
     if patched := set().union(*map(_patched, ast.walk(work.tree))) - _own_variables(work.tree):
         raise CheckFailed(messages.GIVEN, {"name": min(patched)})
@@ -167,15 +167,50 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_functions(part)
 
 
-def _changed(node: ast.AST) -> set[str]:
+def _changes(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[str]:
+    """What code may change, without what ``local`` names: variables of the functions around it."""
+    yield from _changed(node, local)
+    body = _body(node)
+    within = _local_within(node, body, local) if body else local
+    for part in ast.iter_child_nodes(node):
+        yield from _changes(part, within if part in body else local)
+
+
+def _body(node: ast.AST) -> Sequence[ast.AST]:
+    """What runs in a scope of its own, unlike decorators and default values."""
+    match node:
+        case ast.Lambda(body=result):
+            return [result]
+        case ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body) | ast.ClassDef(body=body):
+            return body
+    return []
+
+
+def _local_within(scope: ast.AST, body: Sequence[ast.AST], local: frozenset[str]) -> frozenset[str]:
+    """The variables in a body that no other code sees.
+
+    Nothing is local to a class, where a name may be a global variable until it is set.
+    """
+    if not isinstance(scope, _FUNCTIONS):
+        return frozenset()
+    nodes = [part for statement in body for part in _with_own_nodes(statement)]
+    looped = {part for node in nodes if isinstance(node, ast.comprehension) for part in ast.walk(node.target)}
+    bound = {node.id for node in nodes if _is_bound(node) and node not in looped}
+    parameters = {part.arg for part in ast.iter_child_nodes(scope.args) if isinstance(part, ast.arg)}
+    shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    return (local | bound | parameters) - shared
+
+
+def _changed(node: ast.AST, local: frozenset[str]) -> set[str]:
     """The objects whose attributes or items a node may change, and those attributes and items."""
     match node:
         case ast.Attribute(value=ast.Name(id=name)):
-            return {name}
+            return {name} - local
         case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
             return {name}
         case ast.Subscript(value=ast.Name(id=name), slice=index, ctx=ast.Store() | ast.Del()):
-            return {name, *(str(part.value) for part in ast.walk(index) if isinstance(part, ast.Constant))}
+            items = {str(part.value) for part in ast.walk(index) if isinstance(part, ast.Constant)}
+            return {name} - local | items
     return set()
 
 
@@ -261,9 +296,13 @@ def _results(definition: ast.AST) -> Iterator[ast.AST]:
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions within it."""
     for node in ast.iter_child_nodes(function):
-        yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            yield from _own_nodes(node)
+        yield from _with_own_nodes(node)
+
+
+def _with_own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        yield from _own_nodes(node)
 
 
 def _mentioned(part: ast.AST) -> tuple[set[str], set[str]]:

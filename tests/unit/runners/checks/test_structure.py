@@ -166,6 +166,50 @@ def test_what_is_given_may_not_be_changed(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        "def add_up(parts):\n    counts = {}\n    counts['a'] = counts.pop('b')\n    return counts",
+        "def add_up(counts):\n    counts[0] = 1\n    return counts.copy()",
+        "def add_up():\n    for counts in [{}]:\n        counts['a'] = 1",
+        "def add_up():\n    if counts := {}:\n        del counts['a']",
+        "def add_up():\n    with open('x') as counts:\n        return counts.read()",
+        "def add_up():\n    return [counts.copy() for part in [{}] if (counts := part)]",
+        "def add_up():\n    counts = {}\n    return [counts.get(key) for key in 'ab'], lambda: counts.clear()",
+        "def add_up():\n    counts = {}\n    def one():\n        nonlocal counts\n        counts['a'] = 1\n    one()",
+        "class Adder:\n    def add_up(self):\n        counts = {}\n        counts['a'] = 1",
+        "add_up = lambda counts: counts.update(a=1)",
+    ],
+)
+def test_a_variable_of_a_function_may_be_changed_whatever_its_name(code: str) -> None:
+    untouched(submission(code), "descend", "counts")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def add_up(counts): return counts\ncounts['a'] = 1",
+        "def add_up():\n    counts['a'] = 1\ndef other():\n    counts = {}",
+        "def add_up():\n    counts = {}\n    def one():\n        global counts\n        counts['a'] = 1",
+        "def add_up():\n    counts = {}\n    def one():\n        global counts\n        return lambda: counts.clear()",
+        "def add_up():\n    def one():\n        counts = {}\n    counts['a'] = 1",
+        "def add_up():\n    kept = [0 for counts in [1]]\n    counts['a'] = 1",
+        "def add_up(f=lambda counts: 0):\n    counts['a'] = 1",
+        "def add_up(counts=counts.update(a=1)): pass",
+        "@counts.update\ndef add_up(counts): pass",
+        "def add_up():\n    class Box:\n        counts = {}\n    counts['a'] = 1",
+        "def add_up():\n    counts = {}\n    class Box:\n        counts['a'] = 1\n        counts = 2",
+        "class Box:\n    def add_up(self, first=(counts := {})):\n        counts['a'] = 1",
+        "class Box:\n    counts = {}\n    def add_up(self):\n        counts['a'] = 1",
+        "def add_up(counts):\n    (lambda: counts)().a.counts = 1",
+    ],
+)
+def test_a_local_name_does_not_hide_that_what_is_given_is_changed(code: str) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        untouched(submission(code), "descend", "counts")
+    assert (caught.value.message, caught.value.values) == (messages.GIVEN, {"name": "counts"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
         "globals().update(x=1)",
         "exec('x = 1')",
         "getattr(builtins, 'setattr')(a, b, c)",
