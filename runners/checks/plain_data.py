@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ class NotPlainData(ValueError):
 
 
 def encode(value: object) -> str:
-    """Write plain data as text; tensors and variables become arrays. Raises NotPlainData."""
+    """Write plain data as text; tensors and variables become arrays, fractions floats. Raises NotPlainData."""
     text = json.dumps(_Writer().write(value, 0), separators=(",", ":"))
     if len(text) > MOST_BYTES:
         raise _too_large()
@@ -98,6 +99,8 @@ class _Writer:
             return self.write(
                 next(plain(value) for plain in (bool, int, float, str) if isinstance(value, plain)), depth
             )
+        if isinstance(value, Fraction):
+            return self._fraction(value)
         if callable(getattr(value, "numpy", None)):  # a tensor or a variable
             return self.write(value.numpy(), depth + 1)
         if type(getattr(value, "values", None)) is tuple:  # a value of each replica
@@ -122,6 +125,12 @@ class _Writer:
         if value.bit_length() > _MOST_BITS:
             raise NotPlainData(f"it is an integer of more than {_MOST_BITS} bits")
         return int(value)
+
+    def _fraction(self, value: Fraction) -> float:
+        try:
+            return float(value)
+        except OverflowError as e:
+            raise NotPlainData("it is a fraction that is too large") from e
 
     def _text(self, value: Any) -> str:
         self._count(len(value))

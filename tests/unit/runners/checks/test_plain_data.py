@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ def test_tensors_become_arrays_and_text_of_tensorflow_becomes_bytes() -> None:
     assert decode(encode(np.array([b"x", b"y"], dtype=object))) == [b"x", b"y"]
 
 
+def test_fractions_become_floats() -> None:
+    assert decode(encode([Fraction(3, 4)])) == [0.75]
+
+
 def nested(deep: int) -> Any:
     value: Any = []
     for _ in range(deep):
@@ -73,6 +78,7 @@ class Sneaky:
         (np.broadcast_to(np.float64(0), (2**31,)), "MiB"),
         ("x" * (9 << 20), "MiB"),
         (2**2000, "bits"),
+        (Fraction(10**400), "fraction"),
         ({1: 2}, "keys"),
         (Sneaky(), "Sneaky"),
         (object, "type"),
