@@ -501,14 +501,17 @@ def drop(seed: Callable[[int, int, int], list[int]], kept: Callable[[float], flo
     return {"drop": dropped}
 
 
-def ring(piece: Callable[[int, int], int]) -> Answers:
-    """``piece`` gets the device that sends, and the round."""
+def ring(piece: Callable[[int, int], int], number: Callable[[int], Any] = int, many: type = list) -> Answers:
+    """``piece`` gets the device that sends, and the round. A schedule has numbers and sequences of any type."""
 
     def schedule(devices: int) -> Any:
-        return [
-            [(device, (device + 1) % devices, piece(device, step) % devices, "add") for device in range(devices)]
+        return many(
+            many(
+                (number(device), number((device + 1) % devices), number(piece(device, step) % devices), "add")
+                for device in range(devices)
+            )
             for step in range(devices - 1)
-        ]
+        )
 
     return {"reduce_scatter_ring": schedule}
 
@@ -1062,6 +1065,7 @@ def cases() -> Iterator[Any]:
         backwards=ring(lambda device, step: device - 1 + step),
         one_piece=ring(lambda device, step: step),
     )
+    yield from case("collectives", "reduce-scatter-ring", ring(lambda device, step: device - 1 - step, np.array, tuple))
     yield from case(
         "cost-of-collectives",
         "crossover",
@@ -1106,6 +1110,7 @@ def cases() -> Iterator[Any]:
         gathers_once=stage_bytes(gathers_again=False),
         whole_row=stage_bytes(sent_pieces=0),
         two_pieces_less=stage_bytes(sent_pieces=-2),
+        four_collectives=stage_bytes(reduces_again=True),
     )
     yield from case(
         "sharded-optimizers",
@@ -1113,7 +1118,10 @@ def cases() -> Iterator[Any]:
         sharded_step(),
         not_clipped=sharded_step(clipping="none"),
         own_length=sharded_step(clipping="pieces"),
+        lengths_added=sharded_step(clipping="lengths"),
         clipped_before=sharded_step(clipping="before"),
+        clipped_before_by_all=sharded_step(clipping="before, by all"),
+        clipped_before_by_lengths=sharded_step(clipping="before, by lengths"),
         averaged=sharded_step(mean=True),
         whole_sum=sharded_step(alone="all of the sum"),
     )
@@ -1151,7 +1159,22 @@ def cases() -> Iterator[Any]:
         whole_and_divided=split_block(
             lambda first, second, bias: first + second + bias, lambda first, second, bias: (first + second) / 2 + bias
         ),
+        all_divided=split_block(
+            lambda first, second, bias: first + second + bias, lambda first, second, bias: (first + second + bias) / 2
+        ),
+        by_itself=split_block(
+            lambda first, second, bias: first + second + bias, lambda first, second, bias: first + second + bias
+        ),
     )
+    for part in (1 / 2, 0):  # of the second bias, which the first replica adds before the sum
+        yield from case(
+            "tensor-parallelism",
+            "split-block",
+            split_block(
+                lambda first, second, bias: first + second + bias,
+                lambda first, second, bias, part=part: first + part * bias,
+            ),
+        )
     yield from case(
         "pipelines",
         "one-f-one-b",
@@ -1171,6 +1194,7 @@ def cases() -> Iterator[Any]:
         mean=idle_share(lambda idle, times, m: idle(times, m, pace=sum(times) / len(times))),
         last=idle_share(lambda idle, times, m: idle(times, m, pace=times[-1])),
         first=idle_share(lambda idle, times, m: idle(times, m, pace=times[0])),
+        all_as_slow=idle_share(lambda idle, times, m: idle(times, m, first=len(times) * max(times))),
         of_the_work=idle_share(lambda idle, times, m: idle(times, m, ideal=True)),
         busy=idle_share(lambda idle, times, m: 1 - idle(times, m)),
         one_more=idle_share(lambda idle, times, m: idle(times, m + 1)),

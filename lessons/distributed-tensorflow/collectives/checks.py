@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,26 +15,38 @@ Message = tuple[int, int, int, str]
 def schedule_of(work: Work, name: str, devices: int, *args: int, how: str, pieces: int) -> list[list[Message]]:
     """The schedule that a function of the submission returns, with only messages that a network could carry."""
     schedule: Any = work.call(name, devices, *args)
-    if not isinstance(schedule, list) or not all(isinstance(messages, (list, tuple)) for messages in schedule):
+    if not is_sequence(schedule) or not all(map(is_sequence, schedule)):
         fail("A schedule is a list of rounds, and each round is a list of messages.")
-    rounds: list[list[Message]] = []
-    for number, messages in enumerate(schedule):
+    rounds = [[message_of(message, how) for message in messages] for messages in schedule]
+    call = f"{name}({', '.join(map(str, (devices, *args)))})"
+    for number, messages in enumerate(rounds, start=1):
+        where = {"call": call, "number": number}
         for message in messages:
-            if not isinstance(message, (list, tuple)) or len(message) != 4 or str(message[3]) != how:
-                fail('A message has to be (source, target, piece, "{how}").', how=how)
-            if not all(isinstance(part, (int, np.integer)) for part in message[:3]):
-                fail("The source, the target and the piece of a message have to be whole numbers.")
             source, target, piece, _ = message
             if not (0 <= source < devices and 0 <= target < devices and 0 <= piece < pieces):
-                fail("Round {number}: there is no such device or piece: {what}.", number=number, what=message)
+                fail("{call}, round {number}: there is no such device or piece: {what}.", what=message, **where)
             if source == target:
-                fail("Round {number}: device {device} sends to itself.", number=number, device=source)
+                fail("{call}, round {number}: device {device} sends to itself.", device=source, **where)
         if len({source for source, *_ in messages}) < len(messages):
-            fail("Round {number}: a device sends more than one message.", number=number)
+            fail("{call}, round {number}: a device sends more than one message.", **where)
         if len({target for _, target, *_ in messages}) < len(messages):
-            fail("Round {number}: a device receives more than one message.", number=number)
-        rounds.append([tuple(message) for message in messages])
+            fail("{call}, round {number}: a device receives more than one message.", **where)
     return rounds
+
+
+def is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def message_of(message: Any, how: str) -> Message:
+    """A message with numbers of any kind, such as NumPy's, as Python's."""
+    if not is_sequence(message) or len(message) != 4 or str(message[3]) != how:
+        fail('A message has to be (source, target, piece, "{how}").', how=how)
+    try:
+        source, target, piece = map(operator.index, message[:3])
+    except TypeError:
+        fail("The source, the target and the piece of a message have to be whole numbers.")
+    return source, target, piece, how
 
 
 def carry_out(rounds: list[list[Message]], values: np.ndarray) -> np.ndarray:

@@ -168,10 +168,20 @@ def few_microbatches(work: Work) -> None:
         compare_memory(work, stages, microbatches)
 
 
-def idle_part(times: list[int], microbatches: int, *, pace: float | None = None, ideal: bool = False) -> float:
-    """``pace``: the slots between two microbatches, by default the slowest stage's. ``ideal``: relative to the work."""
+def idle_part(
+    times: list[int], microbatches: int, *, pace: float | None = None, first: float | None = None, ideal: bool = False
+) -> float:
+    """The right share by default, or one with a usual mistake.
+
+    Args:
+        times: the slots of each stage.
+        microbatches: how many there are.
+        pace: the slots between two microbatches, in place of the slowest stage's.
+        first: the slots until the first microbatch is through, in place of the sum of all stages.
+        ideal: whether to compare with the work and not with the whole time.
+    """
     pace = max(times) if pace is None else pace
-    step = sum(times) + (microbatches - 1) * pace
+    step = (sum(times) if first is None else first) + (microbatches - 1) * pace
     work = microbatches * sum(times) / len(times)
     return (step - work) / (work if ideal else step)
 
@@ -188,6 +198,9 @@ def compare_idle(work: Work, times: list[int], microbatches: int) -> None:
                 times, microbatches, pace=sum(times) / stages
             ),
             "The slowest stage sets the pace, not the last one.": idle_part(times, microbatches, pace=times[-1]),
+            "Only the slowest stage takes that long. The first microbatch goes through all of them.": (
+                idle_part(times, microbatches, first=stages * max(times))
+            ),
             "This compares the waiting with the work, not with the whole time.": idle_part(
                 times, microbatches, ideal=True
             ),

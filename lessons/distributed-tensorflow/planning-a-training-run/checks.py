@@ -170,11 +170,44 @@ def best_change(work: Work) -> None:
             compare_change(work, name, model, plan)
 
 
+def refuse_broken_rule(model: Numbers, cluster: Numbers, plan: Numbers, answer: Sequence[Any]) -> None:
+    """Fail if the answer has made one of the changes where it is not possible."""
+    replicas, tensor, pipeline = (int(number) for number in plan[:ZERO])
+    if answer[TENSOR] == 2 * tensor and replicas % 2:
+        fail(
+            "Twice as many devices for each layer need half as many replicas, and {replicas} cannot be halved: {got}.",
+            replicas=replicas,
+            got=answer,
+        )
+    if answer[PIPELINE] == 2 * pipeline and replicas % 2:
+        fail(
+            "Twice as many stages need half as many replicas, and {replicas} cannot be halved: {got}.",
+            replicas=replicas,
+            got=answer,
+        )
+    if answer[TENSOR] == 2 * tensor and cluster[1] % (2 * tensor):
+        fail(
+            "Twice as many devices for each layer are {number}, and they do not divide the {machine} of a machine "
+            "evenly: {got}.",
+            number=2 * tensor,
+            machine=int(cluster[1]),
+            got=answer,
+        )
+    if answer[PIPELINE] == 2 * pipeline > model[0]:
+        fail(
+            "Twice as many stages are {number}, and the model has only {layers} layers: {got}.",
+            number=2 * pipeline,
+            layers=int(model[0]),
+            got=answer,
+        )
+
+
 def compare_change(work: Work, name: str, model: Numbers, plan: Numbers) -> None:
     cluster, _, answer = diagnosis(work, name)
     if answer is None:
         fail("One of the changes makes this plan fit: {plan}.", plan=list(plan))
     answer = plan_of(answer)
+    refuse_broken_rule(model, cluster, plan, answer)
     if answer[DATA] * answer[TENSOR] * answer[PIPELINE] != cluster[0]:
         fail("The plan does not use all devices: {got}.", got=answer)
     possible = changes(model, cluster, plan)
@@ -197,9 +230,15 @@ def compare_change(work: Work, name: str, model: Numbers, plan: Numbers) -> None
 )
 def no_change(work: Work) -> None:
     for name in ("nothing", "odd", "machine"):
-        _, _, answer = diagnosis(work, name)
-        if answer is not None:
-            fail("No single change makes this plan fit: {plan}.", plan=list(DOES_NOT_FIT[name][2]))
+        model, _, plan, _ = DOES_NOT_FIT[name]
+        cluster, _, answer = diagnosis(work, name)
+        if answer is None:
+            continue
+        answer = plan_of(answer)
+        refuse_broken_rule(model, cluster, plan, answer)
+        if answer in changes(model, cluster, plan).values():
+            fail("The plan does not fit either: {got}.", got=answer)
+        fail("No single change makes this plan fit: {plan}. Yours is {got}.", plan=list(plan), got=answer)
 
 
 def planned(work: Work, model: Numbers, cluster: Numbers) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from runners.checks import Work, check, close, equal, fail, untouched
+from runners.checks import CheckFailed, Work, check, close, equal, fail, untouched
 
 REPLICAS, WORDS, CLASSES = 4, 512, 4
 SIZE = WORDS * CLASSES
@@ -87,7 +87,10 @@ def two_sums(work: Work) -> None:
     graph = work.graph("approximate", matrices, q, alone=True)
     mean, own = matrices.mean(axis=0), matrices[0] / REPLICAS
     p, own_p = unit(mean @ q), unit(own @ q)
-    close(graph.result, approximation(p, mean.T @ p), rtol=1e-3)
+    try:
+        close(graph.result, approximation(p, mean.T @ p), rtol=1e-3)
+    except CheckFailed:
+        fail("The all-reduces are counted as soon as the approximation is right.")
     close(graph.alone, approximation(own_p, own.T @ own_p), rtol=1e-3)
     equal(
         graph.collectives,

@@ -20,13 +20,14 @@ def stage_bytes(
     divided_from: tuple[int, int, int] = (3, 2, 1),
     sent_pieces: int = -1,
     gathers_again: bool = True,
+    reduces_again: bool = False,
 ) -> tuple[int, int]:
     """Held and sent. ``divided_from``: the stage from which weights, gradients and state are divided."""
     piece = -(-weights // devices) if padded else weights // devices
     held = sum(
         size * (piece if stage >= first else weights) for size, first in zip((2, 2, 12), divided_from, strict=True)
     )
-    collectives = 3 if stage == 3 and gathers_again else 2
+    collectives = 2 + (gathers_again + reduces_again if stage == 3 else 0)
     return held, collectives * (devices + sent_pieces) * 2 * piece
 
 
@@ -46,6 +47,9 @@ def compare_bytes(work: Work, stage: int) -> None:
                 "Only stage 3 divides the weights.": stage_bytes(*case, divided_from=(1, 2, 1)),
                 "Stage 3 divides the weights, too.": stage_bytes(*case, divided_from=(4, 2, 1)),
                 "Stage 3 gathers the weights twice.": stage_bytes(*case, gathers_again=False),
+                "Stage 3 has three collectives, not four: no all-gather follows the reduce-scatter.": (
+                    stage_bytes(*case, reduces_again=True)
+                ),
                 "In each collective, a device sends N - 1 pieces, not N.": stage_bytes(*case, sent_pieces=0),
                 "A device sends in every collective of the step, not only in one.": (
                     held,
@@ -85,6 +89,20 @@ def stage_three(work: Work) -> None:
     compare_bytes(work, 3)
 
 
+BEFORE = {
+    "The gradients are clipped before they are added up.": "before",
+    "The gradients are clipped before they are added up, by the length of all of them together.": "before, by all",
+    "The gradients are clipped before they are added up, by the sum of their lengths.": "before, by lengths",
+}
+CLIPPINGS = {
+    "The gradient is not clipped.": "none",
+    "Each device clips by the length of its own piece: the limit is for the whole gradient.": "pieces",
+    "The lengths of the pieces are added up. Add up their squares, and take the root of the sum.": "lengths",
+    **BEFORE,
+}
+"""The usual mistakes by diagnosis, as ``clipping`` of ``after_step``."""
+
+
 def clip_factor(length: np.ndarray, limit: float) -> np.ndarray:
     return np.minimum(1.0, limit / np.maximum(length, 1e-30))  # a piece may be all padding
 
@@ -98,21 +116,26 @@ def after_step(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The weights, and both moments with a row for each replica.
 
-    ``clipping``: "whole", "pieces" (by the length of each), "before" (each replica's own gradient), or "none".
+    ``clipping``: "whole", "pieces" (by the length of each), "lengths" (by the sum of those), "before" (each replica's
+    own gradient), "before, by all" (by the length of all of these together), "before, by lengths", or "none".
     ``only_first``: the other replicas bring zeros to each exchange; only the first rows of the moments are right then.
     """
     weights, m, v, gradients, number, limit = case
     piece = m.shape[1]
     padding = REPLICAS * piece - len(weights)
     gradients = np.asarray(gradients, dtype=float)
-    if clipping == "before":
-        gradients = gradients * clip_factor(np.linalg.norm(gradients, axis=1, keepdims=True), limit)
+    if clipping in BEFORE.values():
+        lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+        by = {"before": lengths, "before, by all": np.linalg.norm(lengths), "before, by lengths": lengths.sum()}
+        gradients = gradients * clip_factor(by[clipping], limit)
     total = gradients[0] if only_first else gradients.sum(axis=0)
     total = np.pad(total / REPLICAS if mean else total, (0, padding)).reshape(REPLICAS, piece)
     if clipping == "pieces" or (clipping == "whole" and only_first):
         total = total * clip_factor(np.linalg.norm(total, axis=1, keepdims=True), limit)
     elif clipping in {"whole", "all of the sum"}:
         total = total * clip_factor(np.linalg.norm(total), limit)
+    elif clipping == "lengths":
+        total = total * clip_factor(np.linalg.norm(total, axis=1).sum(), limit)
     m = m + 0.1 * (total - m)
     v = v + 0.001 * (total**2 - v)
     rate = 0.01 * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
@@ -146,11 +169,7 @@ def compare_step(work: Work, case: Case) -> None:
 
     padded = REPLICAS * m.shape[1] - len(weights)
     mistakes = {
-        "The gradient is not clipped.": all_rows(after_step(case, clipping="none")[0]),
-        "Each device clips by the length of its own piece: the limit is for the whole gradient.": all_rows(
-            after_step(case, clipping="pieces")[0]
-        ),
-        "The gradients are clipped before they are added up.": all_rows(after_step(case, clipping="before")[0]),
+        **{message: all_rows(after_step(case, clipping=clipping)[0]) for message, clipping in CLIPPINGS.items()},
         "The gradients are averaged here: add them up.": all_rows(after_step(case, mean=True)[0]),
         "The weights have not changed.": all_rows(case[0]),
     }
@@ -201,9 +220,7 @@ def own_moments(work: Work) -> None:
         moments,
         mistakes={
             "The moments have not changed.": list(case[1:3]),
-            "Each device clips by the length of its own piece: the limit is for the whole gradient.": list(
-                after_step(case, clipping="pieces")[1:]
-            ),
+            **{message: list(after_step(case, clipping=clipping)[1:]) for message, clipping in CLIPPINGS.items()},
         },
     )
     alone = graph.alone

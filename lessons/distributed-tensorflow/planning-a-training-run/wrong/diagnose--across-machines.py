@@ -1,4 +1,4 @@
-# diagnosis: No single change makes this plan fit
+# diagnosis: they do not divide the 4 of a machine evenly
 def diagnose(model, cluster, plan):
     parts = memory_of(model, plan)
     changes = []

@@ -1,4 +1,4 @@
-# diagnosis: No single change makes this plan fit
+# diagnosis: The plan does not fit either
 def diagnose(model, cluster, plan):
     parts = memory_of(model, plan)
     changes = []

@@ -1,4 +1,4 @@
-# diagnosis: No single change makes this plan fit
+# diagnosis: and 15 cannot be halved
 def diagnose(model, cluster, plan):
     parts = memory_of(model, plan)
     changes = []
