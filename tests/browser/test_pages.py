@@ -305,6 +305,20 @@ async def test_motion_is_off_when_asked(hall: VisitorFactory) -> None:
     assert running == 0
 
 
+async def test_fractions_on_successive_lines_do_not_touch(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(f"{COURSE}/cost-of-collectives")
+    formula = page.locator(".prose p > math:has(mfrac)").first
+
+    gap = await formula.evaluate("""(math) => {
+        const again = math.cloneNode(true);
+        math.after(document.createElement("br"), again);
+        const [upper, lower] = [math, again].map((one) => one.querySelector("mfrac").getBoundingClientRect());
+        return lower.top - upper.bottom;
+    }""")
+
+    assert gap >= 4
+
+
 async def test_a_lesson_prints_without_its_buttons(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.emulate_media(media="print")
