@@ -14,7 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.db import Database
 from app.exercises.models import Submission, Verdict
+from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION
 from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_checks
+from app.groups.learner_lists import count_stuck, stuck_learners
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.reports import ReportScope
 from app.groups.reviews import GroupReview, list_reviews_of_learner
@@ -57,6 +59,8 @@ class LearnerRow:
     """By lesson, for those that were opened or have a deadline."""
     completed: int
     """Lessons of the whole course."""
+    stuck: int
+    """Exercises at which the learner is stuck."""
     last_seen_at: datetime | None
 
 
@@ -78,6 +82,10 @@ class ExerciseRow:
     cell: str
     tries: int
     passed_at: datetime | None
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.passed_at is None and self.tries >= FAILED_TRIES_BEFORE_SOLUTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +159,17 @@ def lesson_state(row: LearnerLesson | None, due_at: datetime | None, at: datetim
     return LessonStanding.read if row.end_reached_at is not None else LessonStanding.opened
 
 
-async def list_learners(scope: ReportScope, search: str, page: int, lesson_page: int) -> LearnerPage:
+async def list_learners(
+    scope: ReportScope, search: str, page: int, lesson_page: int, *, only_stuck: bool = False
+) -> LearnerPage:
     """A page of the table of learners and lessons. ``search`` is a part of a name or the beginning of a handle."""
     lessons = scope.lessons()
     start = lesson_page * LESSONS_PER_PAGE
     shown = lessons[start : start + LESSONS_PER_PAGE]
-    found = _members(scope, search).offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
+    found = _members(scope, search)
+    if only_stuck:
+        found = found.where(Account.learner_id.in_(stuck_learners(scope)))
+    found = found.offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
     members = [(member, account) for member, account in await scope.session.execute(found)]
     rows = await _with_progress(scope, members[:PAGE_SIZE])
     more_lessons = len(lessons) > start + LESSONS_PER_PAGE
@@ -171,7 +184,7 @@ async def export_learners(
 
     Holds no connection while the client reads.
     """
-    yield ["name", "handle", "completed", "last_seen_at", *slugs]
+    yield ["name", "handle", "completed", "stuck", "last_seen_at", *slugs]
     page = 0
     while True:
         async with db.session() as session:
@@ -183,7 +196,7 @@ async def export_learners(
             seen = row.last_seen_at.isoformat() if row.last_seen_at else ""
             states = [row.states.get(f"{group.course}/{slug}", LessonStanding.none) for slug in slugs]
             words = ("" if state is LessonStanding.none else str(state) for state in states)
-            yield [row.account.name, row.account.handle, str(row.completed), seen, *words]
+            yield [row.account.name, row.account.handle, str(row.completed), str(row.stuck), seen, *words]
         if len(members) < _EXPORT_BATCH:
             return
         page += 1
@@ -246,7 +259,9 @@ async def _progress_of(scope: ReportScope, learners: Sequence[str]) -> Mapping[s
 
 
 async def _with_progress(scope: ReportScope, members: Sequence[tuple[GroupMember, Account]]) -> Sequence[LearnerRow]:
-    of_learner = await _progress_of(scope, [account.learner_id for _, account in members])
+    learners = [account.learner_id for _, account in members]
+    of_learner = await _progress_of(scope, learners)
+    stuck = await count_stuck(scope, learners)
     due = {one.lesson: one.due_at for one in await list_deadlines(scope.session, scope.group) if not one.exercise}
     rows = []
     for member, account in members:
@@ -254,7 +269,7 @@ async def _with_progress(scope: ReportScope, members: Sequence[tuple[GroupMember
         states = {key: lesson_state(mine.get(key), due.get(key), scope.at) for key in mine.keys() | due.keys()}
         completed = sum(row.completed_at is not None for row in mine.values())
         seen = max((row.last_seen_at for row in mine.values() if row.last_seen_at), default=None)
-        rows.append(LearnerRow(account, member, states, completed, seen))
+        rows.append(LearnerRow(account, member, states, completed, stuck.get(account.learner_id, 0), seen))
     return rows
 
 

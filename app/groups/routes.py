@@ -5,9 +5,12 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/report.html``
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
-    ``found`` (LearnerPage), ``search``, ``page``, ``lesson_page``, ``total``: lessons of the course.
+    ``found`` (LearnerPage), ``search``, ``only_stuck``, ``page``, ``lesson_page``, ``total``: lessons of the course.
 ``groups/cell.html``
-    ``details`` (CellDetails), ``title``, ``lesson``, ``cell``, ``period``, ``periods``, ``back``: the report above it.
+    ``details`` (CellDetails), ``stuck`` (ReportTable) for an exercise, ``title``, ``lesson``, ``cell``, ``period``,
+    ``periods``, ``back``: the report above it.
+``groups/stopped.html``
+    ``table`` (ReportTable), ``title``, ``lesson``, ``period``, ``periods``, ``back``.
 ``groups/learner.html``
     See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form, ``note_version``: of the note
     that is stored.
@@ -28,6 +31,7 @@ from app.errors import LockstepError, NotFound
 from app.groups import members
 from app.groups.cell_details import DETAILS, CellDetails
 from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
+from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
 from app.groups.member_routes import GroupId, learner_context
 from app.groups.models import GroupRole
@@ -38,6 +42,7 @@ from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import redirect_after, staff_page
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
+from app.lessons.model import Lesson
 from app.web.access import Access
 from app.web.csv_table import to_csv
 from app.web.dependencies import DATABASE, DatabaseDep
@@ -53,6 +58,7 @@ Period = Annotated[str, Query(max_length=8, alias="period")]
 Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
+OnlyStuck = Annotated[bool, Query()]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
@@ -148,9 +154,30 @@ async def show_cell(
         staff = await find_staff(session, viewer, group_id)
         scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
         details = await _details(what, scope, lesson, cell)
+        stuck = await list_stuck(scope, lesson, cell) if what == "wrong-answers" else None
     titles = {"title": scope.cell_title(lesson, cell), "lesson_name": scope.lesson_title(lesson).text}
-    facts = {"details": details, "lesson": lesson, "cell": cell, "back": _ABOVE[what], **titles, **_period(period)}
-    return staff_page(request, "groups/cell.html", staff, None, **facts)
+    facts = {"details": details, "stuck": stuck, "lesson": lesson, "cell": cell, "back": _ABOVE[what]}
+    return staff_page(request, "groups/cell.html", staff, None, **facts, **titles, **_period(period))
+
+
+@router.get("/stopped", name="group_stopped")
+async def show_stopped(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    lesson: Key = "",
+    period: Period = DEFAULT_PERIOD,
+) -> HTMLResponse:
+    """The learners who stopped in a lesson."""
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        _find_lesson(staff, catalog, lang, lesson)
+        table = await list_stopped(_scope(session, staff, catalog, lang, period), lesson)
+    facts = {"table": table, "title": catalog.lesson_title(lesson, lang), "lesson": lesson, "back": "lessons"}
+    return staff_page(request, "groups/stopped.html", staff, None, **facts, **_period(period))
 
 
 @router.get("/learners.csv", name="group_learners_csv")
@@ -178,16 +205,17 @@ async def show_learners(
     db: DatabaseDep,
     catalog: CatalogDep,
     search: LearnerSearch = "",
+    stuck: OnlyStuck = False,
     page: PageNumber = 0,
     lessons: PageNumber = 0,
 ) -> HTMLResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         scope = _scope(session, staff, catalog, lang, "all")
-        found: LearnerPage = await list_learners(scope, search, page, lessons)
+        found: LearnerPage = await list_learners(scope, search, page, lessons, only_stuck=stuck)
     total = len(scope.lessons())
-    facts = {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
-    return staff_page(request, "groups/learners.html", staff, None, **facts)
+    facts = {"found": found, "search": search, "only_stuck": stuck, "page": page, "lesson_page": lessons}
+    return staff_page(request, "groups/learners.html", staff, None, total=total, **facts)
 
 
 @router.get("/learners/{account_id}", name="group_learner")
@@ -300,10 +328,17 @@ def _cell_scope(
     session: AsyncSession, staff: Staff, catalog: CatalogView, lang: str, period: str, lesson: str, cell: str
 ) -> ReportScope:
     """Raises ReportNotFound if the group's course has no such cell."""
-    found = catalog.find_lesson(lesson, lang) if lesson.partition("/")[0] == staff.group.course else None
-    if found is None or found.cell(cell) is None:
+    if _find_lesson(staff, catalog, lang, lesson).cell(cell) is None:
         raise ReportNotFound
     return _scope(session, staff, catalog, lang, period)
+
+
+def _find_lesson(staff: Staff, catalog: CatalogView, lang: str, key: str) -> Lesson:
+    """Raises ReportNotFound if the group's course has no such lesson."""
+    found = catalog.find_lesson(key, lang) if key.partition("/")[0] == staff.group.course else None
+    if found is None:
+        raise ReportNotFound
+    return found
 
 
 async def _report(name: str, scope: ReportScope) -> ReportTable:

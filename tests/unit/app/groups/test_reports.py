@@ -16,6 +16,7 @@ from app.db import Database, now, sortable_id
 from app.exercises.models import Submission
 from app.exercises.verdicts import CheckResult, dump_results
 from app.groups.cell_details import describe_errors, describe_wrong_answers
+from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import (
     LearnerLesson,
     LessonStanding,
@@ -214,6 +215,56 @@ async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Fille
     assert (sample.name, sample.message, sample.code) == ("Ada", "It got 3.", "theirs")
 
 
+async def test_who_is_stuck_is_listed_by_name_whether_or_not_code_is_shown(filled: Filled) -> None:
+    first = CheckResult("is_the_mean", 5, "failed", "secret")
+    for days_ago in (4, 3, 2):
+        await filled.tried("Bob", "failed", first, days_ago=days_ago)
+        await filled.tried("Ada", "failed", first, days_ago=days_ago)
+        await filled.tried("Outsider", "failed", first, days_ago=days_ago)
+    last = CheckResult("takes_one", 5, "error", "secret")
+    await filled.tried("Bob", "failed", CheckResult("is_the_mean", 5, "passed"), last)
+    await filled.tried("Ada", "passed")
+    await filled.tried("Cyd", "failed", first)
+
+    async with filled.scope() as scope:
+        table = await list_stuck(scope, LESSON, "mean")
+        recent = await list_stuck(scope, LESSON, "none")
+        found = await list_learners(scope, "", 0, 0, only_stuck=True)
+        everyone = await list_learners(scope, "", 0, 0)
+    ((name, tries, at, check),) = texts(table)
+    assert (name, tries, at) == ("Bob", "4", (NOW - timedelta(days=1)).isoformat())
+    assert check.endswith(": ended with an error")
+    assert "secret" not in str(table.rows)
+    link = table.rows[0][0].link
+    assert link is not None
+    assert link.parts["account_id"] == filled.people["Bob"].id
+    assert list(recent.rows) == []
+    assert [row.account.name for row in found.rows] == ["Bob"]
+    assert [row.stuck for row in everyone.rows] == [0, 1, 0]
+
+
+async def test_who_stopped_in_a_lesson_is_listed_by_name(filled: Filled) -> None:
+    for name, days_ago in (("Ada", 2), ("Bob", 8), ("Cyd", 9), ("Outsider", 9)):
+        await filled.opened(name, days_ago)
+
+    async with filled.scope() as scope:
+        table = await list_stopped(scope, LESSON)
+        elsewhere = await list_stopped(scope, "course/two")
+    assert [row[0] for row in texts(table)] == ["Bob", "Cyd"]
+    assert list(elsewhere.rows) == []
+
+
+async def test_a_list_of_learners_says_when_it_is_not_complete(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.groups.learner_lists.MAX_LISTED", 1)
+    for name in ("Ada", "Bob"):
+        await filled.opened(name, 8)
+
+    async with filled.scope() as scope:
+        table = await list_stopped(scope, LESSON)
+    assert len(table.rows) == 1
+    assert table.hint.endswith("This list shows the latest 1.")
+
+
 async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
     await filled.asked("Ada", "Why twice?\n\n" + "long " * 60, reply_count=1)
     await filled.asked("Bob", "=What?")
@@ -248,6 +299,8 @@ async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, m
 async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.groups.learners._EXPORT_BATCH", 2)
     await filled.opened("Bob", 1, completed=True)
+    for _ in range(3):
+        await filled.tried("Cyd", "failed")
     window = report_window(filled.group, "all", NOW)
 
     rows: list[Sequence[str]] = [
@@ -259,11 +312,11 @@ async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.
             ["one"],
         )
     ]
-    assert [(row[0], row[2], row[4]) for row in rows] == [
-        ("name", "completed", "one"),
-        ("Ada", "0", ""),
-        ("Bob", "1", "completed"),
-        ("Cyd", "0", ""),
+    assert [(row[0], row[2], row[3], row[5]) for row in rows] == [
+        ("name", "completed", "stuck", "one"),
+        ("Ada", "0", "0", ""),
+        ("Bob", "1", "0", "completed"),
+        ("Cyd", "0", "1", ""),
     ]
 
 

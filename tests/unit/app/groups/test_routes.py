@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import httpx
@@ -18,9 +19,12 @@ from app.accounts.models import Account, Role
 from app.accounts.personal_data import erase_account
 from app.accounts.tokens import token_hash
 from app.db import Database, now
+from app.exercises.models import Submission, Verdict
+from app.exercises.verdicts import CheckResult, dump_results
 from app.groups import members
 from app.groups.models import Group, GroupInvitation, GroupMember, GroupRole
 from app.groups.personal_data import export_groups
+from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
 from app.web.dependencies import DATABASE, SETTINGS
 from tests.factories.accounts import signed_in_browser, store_account
@@ -73,6 +77,14 @@ class Classroom:
         async with self.db.writing() as session:
             session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
 
+    async def failed_tries(self, account: Account, count: int) -> None:
+        facts: dict[str, Any] = {"learner_id": account.learner_id, "state": RunState.finished, "outcome": "ok"}
+        for _ in range(count):
+            run = await store_run(self.db, lesson=LESSON, cell="hello", judgement=True, **facts)
+            row = {"run_id": run, "idempotency_key": run, "verdict": Verdict.failed, "lesson_digest": "d"}
+            async with self.db.writing() as session:
+                session.add(Submission(**row, results=dump_results([CheckResult("prints", 5, "failed")])))
+
     def configure(self, **values: Any) -> None:
         """Give the running application other settings."""
         SETTINGS.set(self.app, SETTINGS.get(self.app).model_copy(update=values))
@@ -98,6 +110,7 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
     reading = [f"{group}/reports/{name}{end}" for name in reports for end in ("", ".csv")]
     cell = f"?lesson={LESSON}&cell=hello"
     reading += [f"{group}/learners", f"{group}/learners.csv", f"{group}/learners/{learner}", f"{group}/settings"]
+    reading += [f"{group}/stopped?lesson={LESSON}"]
     reading += [f"{group}/cells/{what}{end}{cell}" for what in ("errors", "wrong-answers") for end in ("", ".csv")]
     writing = [f"{group}/learners/{learner}/note", f"{group}/learners/{learner}/reminder", f"{group}/settings"]
     writing += [f"{group}/settings/{what}" for what in ("invitations", "invitations/revoke", "deadlines", "delete")]
@@ -306,6 +319,30 @@ async def test_code_and_messages_are_shown_only_while_a_learner_agrees(room: Cla
     assert details.text.splitlines()[1] == '"ValueError","1","2"'
     assert (await teacher.get(cell.replace("hello", "none"))).status_code == 404
     assert (await teacher.get(cell.replace(LESSON, "other/first"))).status_code == 404
+
+
+async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    await room.failed_tries(ada, 3)
+    long_ago = now() - timedelta(days=8)
+    opened = {"learner_id": ada.learner_id, "lesson": LESSON, "started_at": long_ago, "last_seen_at": long_ago}
+    async with room.db.writing() as session:
+        session.add(LessonProgress(**opened, anchor=""))
+
+    for report, anchor in (("exercises", "#stuck"), ("lessons", "")):
+        table = (await teacher.get(f"{group}/reports/{report}?period=all")).text.partition("<tbody>")[2]
+        (link,) = re.findall(r'<td[^>]*>(?:<svg.*?</svg>)?<a href="([^"]*)">1</a>', table)
+        assert "period=all" in link
+        assert link.endswith(anchor)
+        listed = (await teacher.get(unescape(link))).text
+        assert f'<a href="{group}/learners/{ada.id}">Ada</a>' in listed
+    assert "Stuck" in section((await teacher.get(f"{group}/learners/{ada.id}")).text, "exercises-title")
+    assert f"/learners/{ada.id}#exercises" in (await teacher.get(f"{group}/learners?stuck=true")).text
+    await learner.post(f"{group}/leave")
+    assert "Nobody here is stuck." in (await teacher.get(f"{group}/learners?stuck=true")).text
+    assert (await teacher.get(f"{group}/stopped?lesson=other/first")).status_code == 404
 
 
 async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) -> None:
@@ -573,7 +610,7 @@ async def test_members_keep_their_pages_when_the_course_is_gone(room: Classroom)
     ada, learner = await room.joined(await room.link(teacher, group), "Ada", code="yes")
     await room.change(update(Group).values(course="no-longer-served"))
 
-    reading = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and "/cells/" not in path]
+    reading = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and "?lesson=" not in path]
     for path in reading:
         assert (await teacher.get(path)).status_code == 200, path
     assert "no-longer-served" in (await teacher.get(f"{group}/settings")).text
