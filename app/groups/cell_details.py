@@ -19,7 +19,7 @@ from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import NOT_REACHED, PASSED, PENDING, load_results
 from app.groups.models import GroupMember, GroupRole
 from app.groups.report_table import ReportCell, ReportTable, count_cell
-from app.groups.reports import ReportScope
+from app.groups.reports import ReportScope, count_all_learners
 from app.i18n import gettext
 from app.runs.models import JUDGED, UNSUCCESSFUL, Run, RunEvent
 from app.runs.status_labels import outcome_label
@@ -83,7 +83,7 @@ async def describe_errors(scope: ReportScope, lesson: str, cell: str) -> CellDet
         findings.append(_Finding(run, member, account, name, message))
     columns = (gettext("Error"), gettext("Learners"), gettext("Runs"))
     empty = gettext("No run ended with an error in this time.")
-    return _details(findings, len({account.id for _, _, account in found}), "cell-errors", columns, empty)
+    return _details(findings, await count_all_learners(scope), "cell-errors", columns, empty)
 
 
 async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
@@ -98,7 +98,7 @@ async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> 
     ]
     columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
     empty = gettext("Nobody gave a wrong answer in this time.")
-    return _details(findings, len({account.id for _, _, account, _ in found}), "wrong-answers", columns, empty)
+    return _details(findings, await count_all_learners(scope), "wrong-answers", columns, empty)
 
 
 async def first_errors(scope: ReportScope, runs: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -48,7 +48,7 @@ class ReportCell:
     value: float | str | None = None
     """What the CSV and the API have instead of the text."""
     share: float | None = None
-    """From 0 to 1: drawn as a bar behind the text."""
+    """Of all learners of the group, from 0 to 1: drawn as a bar below the text."""
     link: ReportLink | None = None
 
     @property
@@ -72,6 +72,10 @@ class ReportTable:
     """How to read it."""
     numeric: bool = True
 
+    @property
+    def has_bars(self) -> bool:
+        return any(cell.share is not None for row in self.rows for cell in row)
+
     def csv_rows(self) -> Iterable[Sequence[str]]:
         """The header and the rows, as plain text."""
         yield self.columns
@@ -79,6 +83,6 @@ class ReportTable:
             yield [str(cell.raw) for cell in row]
 
 
-def count_cell(count: int, of: int = 0, link: ReportLink | None = None) -> ReportCell:
-    """A number, and the share that it is of another one."""
-    return ReportCell(i18n.number(count), count, count / of if of else None, link)
+def count_cell(count: int, learners: int = 0, link: ReportLink | None = None) -> ReportCell:
+    """A number, and the share that it is of all learners of the group."""
+    return ReportCell(i18n.number(count), count, count / learners if learners else None, link)

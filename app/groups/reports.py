@@ -135,6 +135,12 @@ async def count_learners(scope: ReportScope) -> tuple[int, int]:
     return found[0], found[1]
 
 
+async def count_all_learners(scope: ReportScope) -> int:
+    """How many learners the group has: the whole of the shares in its tables."""
+    mine = (GroupMember.group_id == scope.group.id, GroupMember.role == GroupRole.learner)
+    return await scope.session.scalar(select(func.count()).where(*mine)) or 0
+
+
 async def report_lessons(scope: ReportScope) -> ReportTable:
     """For each lesson of the course, in its order: who opened it, who finished it, and who stopped there."""
     learners, progress = scope.learners(), LessonProgress
@@ -151,16 +157,16 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
     )
     by_lesson = {row[0]: row[1:] for row in await scope.session.execute(counts)}
     stopped = await _count_stopped(scope)
-    most = max((row[0] for row in by_lesson.values()), default=0)
+    every = await count_all_learners(scope)
     rows = []
     for entry in scope.lessons():
         key = f"{scope.group.course}/{entry.slug}"
         opened, end_reached, completed = by_lesson.get(key, (0, 0, 0))
         title = ReportCell(entry.title, link=lesson_link(key))
-        counted = (count_cell(opened, most), count_cell(end_reached, opened), count_cell(completed, opened))
+        counted = [count_cell(count, every) for count in (opened, end_reached, completed)]
         left = stopped.get(key, 0)
         link = ReportLink("group_stopped", {"group_id": scope.group.id}, {"lesson": key}) if left else None
-        rows.append((title, *counted, count_cell(left, opened, link)))
+        rows.append((title, *counted, count_cell(left, every, link)))
     return ReportTable(
         "lessons",
         gettext("Lessons"),
@@ -248,6 +254,7 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         tried.lesson, tried.cell, func.count(), func.sum(tried.tries), func.sum(tried.passed), at_once, stuck
     ).group_by(tried.lesson, tried.cell)
     by_cell = {(row[0], row[1]): row[2:] for row in await scope.session.execute(found)}
+    every = await count_all_learners(scope)
     rows = []
     for key, cell in _in_order(scope, by_cell):
         count, tries, done, first, left = map(int, by_cell[key, cell])
@@ -255,9 +262,9 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         link = scope.cell_link("wrong-answers", key, cell)
         average = round(tries / count, 1)
         each = ReportCell(i18n.number(average), average)
-        counted = (count_cell(count), count_cell(done, count), count_cell(first, count), each)
+        counted = [count_cell(learners, every) for learners in (count, done, first)]
         to_stuck = scope.cell_link("wrong-answers", key, cell, "#stuck") if left else None
-        rows.append((ReportCell(name, link=link), *counted, count_cell(left, count, to_stuck)))
+        rows.append((ReportCell(name, link=link), *counted, each, count_cell(left, every, to_stuck)))
     columns = (gettext("Tried"), gettext("Passed"), gettext("Passed at once"), gettext("Tries per learner"))
     return ReportTable(
         "exercises",
@@ -276,7 +283,7 @@ async def report_errors(scope: ReportScope) -> ReportTable:
         for lesson, cell, _, runs, who in await _unsuccessful(scope, (Outcome.error, Outcome.crash))
         if not _announces_error(scope, lesson, cell)
     }
-    every, _ = await count_learners(scope)
+    every = await count_all_learners(scope)
     rows = [
         (
             ReportCell(

@@ -182,6 +182,28 @@ async def test_exercises_count_tries_and_who_is_stuck(filled: Filled) -> None:
     assert row[0].startswith("Your turn")
 
 
+async def test_the_bars_of_all_columns_are_shares_of_all_learners(filled: Filled) -> None:
+    await filled.opened("Ada", 20, completed=True)
+    await filled.opened("Bob", 8)
+    await filled.tried("Ada", "passed")
+    for _ in range(3):
+        await filled.tried("Bob", "failed", CheckResult("takes_one", 5, "failed"))
+    await filled.ran("Ada", "error", error="ValueError")
+
+    shares: dict[str, list[float | None]] = {}
+    async with filled.scope() as scope:
+        for name in ("lessons", "exercises", "errors"):
+            (row,) = (await REPORTS[name](scope)).rows
+            shares[name] = [cell.share for cell in row[1:]]
+        for describe, cell in ((describe_errors, "make-data"), (describe_wrong_answers, "mean")):
+            (row,) = (await describe(scope, LESSON, cell)).table.rows
+            shares[cell] = [cell.share for cell in row[1:]]
+    third = pytest.approx(1 / 3)
+    assert shares["lessons"] == [pytest.approx(2 / 3), 0, third, third]
+    assert shares["exercises"] == [pytest.approx(2 / 3), third, third, None, third]
+    assert shares["errors"] == shares["make-data"] == shares["mean"] == [third, None]
+
+
 async def test_errors_and_limits_are_counted_by_cell_and_learner(filled: Filled) -> None:
     await filled.ran("Ada", "error", error="ValueError")
     await filled.ran("Ada", "error", error="ValueError")
