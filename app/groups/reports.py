@@ -18,6 +18,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app import i18n
 from app.accounts.models import Account
+from app.comments.markdown import to_plain_text
 from app.comments.models import Comment, CommentState
 from app.exercises.models import Submission, Verdict
 from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION
@@ -361,9 +362,10 @@ async def report_questions(scope: ReportScope) -> ReportTable:
     )
     rows = [
         (
-            ReportCell(_shorten(comment.source), link=ReportLink("comment", {"comment_id": comment.id})),
+            ReportCell(_shorten(to_plain_text(comment.source)), link=ReportLink("comment", {"comment_id": comment.id})),
             ReportCell(name),
             scope.lesson_title(comment.lesson),
+            ReportCell(scope.cell_title(comment.lesson, comment.cell) if comment.cell else ""),
             ReportCell(i18n.relative_time(comment.created_at), comment.created_at.isoformat()),
             count_cell(comment.reply_count),
         )
@@ -372,7 +374,14 @@ async def report_questions(scope: ReportScope) -> ReportTable:
     return ReportTable(
         "questions",
         gettext("Questions"),
-        (gettext("Comment"), gettext("Learner"), gettext("Lesson"), gettext("Asked"), gettext("Replies")),
+        (
+            gettext("Comment"),
+            gettext("Learner"),
+            gettext("Lesson"),
+            gettext("Cell"),
+            gettext("Asked"),
+            gettext("Replies"),
+        ),
         rows,
         gettext("Every question has an answer."),
         gettext(

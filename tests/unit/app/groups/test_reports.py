@@ -289,14 +289,20 @@ async def test_a_list_of_learners_says_when_it_is_not_complete(filled: Filled, m
 
 async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
     await filled.asked("Ada", "Why twice?\n\n" + "long " * 60, reply_count=1)
-    await filled.asked("Bob", "=What?")
+    await filled.asked("Bob", "=What?", cell="make-data")
+    await filled.asked("Cyd", "**half** of `x`\n\n```python\nx\n```", reply_count=2)
     await filled.asked("Bob", "Answered", answer_id="x")
     await filled.asked("Bob", "Hidden", state="hidden")
     await filled.asked("Outsider", "Not ours")
 
     found = await filled.report("questions")
-    assert [(row[0][:10], row[1], row[4]) for row in found] == [("=What?", "Bob", "0"), ("Why twice?", "Ada", "1")]
+    assert [(row[0][:10], row[1], row[5]) for row in found] == [
+        ("=What?", "Bob", "0"),
+        ("Why twice?", "Ada", "1"),
+        ("half of x ", "Cyd", "2"),
+    ]
     assert len(found[1][0]) <= 120
+    assert [row[3] for row in found] == ["make-data", "", ""]
 
 
 async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
