@@ -5,7 +5,9 @@ They have the names and results of all learners, and neither code nor messages, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Select, func, select
 
@@ -77,11 +79,24 @@ async def list_stopped(scope: ReportScope, lesson: str) -> ReportTable:
     )
 
 
-async def count_stuck(scope: ReportScope, learners: Sequence[str]) -> Mapping[str, int]:
-    """At how many exercises each of these learners is stuck."""
+@dataclass(frozen=True, slots=True)
+class TriedExercise:
+    """A learner's tries at an exercise together."""
+
+    passed: bool
+    is_stuck: bool
+
+
+async def load_tried(
+    scope: ReportScope, learners: Sequence[str]
+) -> Mapping[str, Mapping[tuple[str, str], TriedExercise]]:
+    """The exercises that these learners tried, by learner, then by lesson and cell."""
     tried = tries_by_learner(scope, Run.learner_id.in_(learners))
-    found = select(tried.c.learner_id, func.count()).where(is_stuck(tried)).group_by(tried.c.learner_id)
-    return {row[0]: row[1] for row in await scope.session.execute(found)}
+    found = select(tried.c.learner_id, tried.c.lesson, tried.c.cell, tried.c.passed == 1, is_stuck(tried))
+    each: defaultdict[str, dict[tuple[str, str], TriedExercise]] = defaultdict(dict)
+    for learner, lesson, cell, passed, stuck in await scope.session.execute(found):
+        each[learner][lesson, cell] = TriedExercise(passed, stuck)
+    return each
 
 
 def stuck_learners(scope: ReportScope) -> Select[str]:

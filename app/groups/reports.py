@@ -106,7 +106,7 @@ class ReportScope:
 
     def moment_cell(self, moment: datetime) -> ReportCell:
         """A moment in the time zone of the group."""
-        return ReportCell(i18n.date_and_time(moment.astimezone(group_zone(self.group))), moment.isoformat())
+        return ReportCell(i18n.date_and_time(moment.astimezone(group_zone(self.group))), moment)
 
     def lesson_title(self, key: str) -> ReportCell:
         title = self.catalog.lesson_title(key, self.language)
@@ -366,7 +366,7 @@ async def report_questions(scope: ReportScope) -> ReportTable:
             ReportCell(name),
             scope.lesson_title(comment.lesson),
             ReportCell(scope.cell_title(comment.lesson, comment.cell) if comment.cell else ""),
-            ReportCell(i18n.relative_time(comment.created_at), comment.created_at.isoformat()),
+            ReportCell(i18n.relative_time(comment.created_at), comment.created_at),
             count_cell(comment.reply_count),
         )
         for comment, name in await scope.session.execute(found)
@@ -388,6 +388,7 @@ async def report_questions(scope: ReportScope) -> ReportTable:
             "Comments of the group's learners whose thread has no reply marked as the answer; at most {most}."
         ).format(most=MAX_QUESTIONS),
         numeric=False,
+        has_addresses=True,
     )
 
 

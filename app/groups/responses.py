@@ -11,6 +11,7 @@ from app import i18n
 from app.accounts import flash
 from app.accounts.routes import account_page
 from app.errors import LockstepError
+from app.groups.learners import standing_name
 from app.groups.models import Group
 from app.groups.permissions import Staff
 from app.groups.service import day_before, group_zone
@@ -24,6 +25,7 @@ def group_page(
     """A page about a group, which is never cached. Its moments are shown in the time zone of the group."""
     zone = group_zone(group)
     facts = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
+    facts["standing_name"] = standing_name
     return account_page(request, template, failure, **facts, **context)
 
 

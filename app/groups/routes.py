@@ -18,8 +18,10 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -34,18 +36,20 @@ from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
 from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
 from app.groups.member_routes import GroupId, learner_context
-from app.groups.models import GroupRole
+from app.groups.models import Group, GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
 from app.groups.reminders import accepts_reminders
-from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportTable, report_window
+from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportLink, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import redirect_after, staff_page
+from app.groups.service import group_zone
+from app.i18n import current_language
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.web.access import Access
-from app.web.csv_table import to_csv
-from app.web.dependencies import DATABASE, DatabaseDep
+from app.web.csv_table import BYTE_ORDER_MARK, to_csv
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import FormFields
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import NO_STORE
@@ -93,7 +97,7 @@ async def download_report(
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         table = await _report(report, _scope(session, staff, catalog, lang, period))
-    return _csv_response(table)
+    return _csv_response(request, staff.group, table, period)
 
 
 @router.get("/reports/{report}", name="group_report")
@@ -133,7 +137,7 @@ async def download_cell(
         staff = await find_staff(session, viewer, group_id)
         scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
         table = (await _details(what, scope, lesson, cell)).table
-    return _csv_response(table)
+    return _csv_response(request, staff.group, table, period)
 
 
 @router.get("/cells/{what}", name="group_cell")
@@ -186,14 +190,15 @@ async def download_learners(
 ) -> StreamingResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
-        slugs = [entry.slug for entry in _scope(session, staff, catalog, lang, "all").lessons()]
-    rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), slugs)
+        lessons = _scope(session, staff, catalog, lang, "all").lessons()
+    rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), lessons)
 
     async def lines() -> AsyncIterator[str]:
+        yield BYTE_ORDER_MARK
         async for row in rows:
             yield to_csv([row])
 
-    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers("learners"))
+    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers(staff.group, "learners"))
 
 
 @router.get("/learners", name="group_learners")
@@ -357,9 +362,27 @@ def _period(period: str) -> dict[str, object]:
     return {"period": period if period in PERIODS else DEFAULT_PERIOD, "periods": list(PERIODS)}
 
 
-def _csv_response(table: ReportTable) -> Response:
-    return Response(to_csv(table.csv_rows()), media_type="text/csv", headers=_csv_headers(table.name))
+def _csv_response(request: Request, group: Group, table: ReportTable, period: str) -> Response:
+    origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
+
+    def address(link: ReportLink) -> str:
+        path = request.app.url_path_for(link.route, lang=current_language(), **link.parts)
+        return f"{origin}{path}{link.anchor}"
+
+    rows = table.csv_rows(group_zone(group), address)
+    back = PERIODS.get(period, PERIODS[DEFAULT_PERIOD])
+    headers = _csv_headers(group, table.name, f"{back.days}-days" if back else "all")
+    return Response(BYTE_ORDER_MARK + to_csv(rows), media_type="text/csv", headers=headers)
 
 
-def _csv_headers(name: str) -> dict[str, str]:
-    return {**NO_STORE, "content-disposition": f'attachment; filename="lockstep-{name}.csv"'}
+def _csv_headers(group: Group, *parts: str) -> dict[str, str]:
+    """With the name of the file, from the group's name and these parts."""
+    named = "-".join(("lockstep", *filter(None, [_slug(group.name)]), *parts))
+    ascii_name = named if named.isascii() else "-".join(("lockstep", *parts))
+    disposition = f"attachment; filename=\"{ascii_name}.csv\"; filename*=UTF-8''{quote(named)}.csv"
+    return {**NO_STORE, "content-disposition": disposition}
+
+
+def _slug(name: str) -> str:
+    """The letters and digits of a name, of any language, with hyphens between words. Pure."""
+    return "-".join(re.findall(r"[^\W_]+", name.lower()))

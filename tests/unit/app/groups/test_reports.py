@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -122,7 +123,7 @@ class Filled:
 
 
 def texts(table: ReportTable) -> list[list[str]]:
-    return [list(row) for row in list(table.csv_rows())[1:]]
+    return [list(row) for row in list(table.csv_rows(ZoneInfo("UTC")))[1:]]
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ async def test_who_is_stuck_is_listed_by_name_whether_or_not_code_is_shown(fille
         found = await list_learners(scope, "", 0, 0, only_stuck=True)
         everyone = await list_learners(scope, "", 0, 0)
     ((name, tries, at, check),) = texts(table)
-    assert (name, tries, at) == ("Bob", "4", (NOW - timedelta(days=1)).isoformat())
+    assert (name, tries, at) == ("Bob", "4", (NOW - timedelta(days=1)).strftime("%Y-%m-%d %H:%M:%S"))
     assert check.endswith(": ended with an error")
     assert "secret" not in str(table.rows)
     link = table.rows[0][0].link
@@ -302,7 +303,20 @@ async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
         ("half of x ", "Cyd", "2"),
     ]
     assert len(found[1][0]) <= 120
-    assert [row[3] for row in found] == ["make-data", "", ""]
+    assert [row[3] for row in found] == ["Make data", "", ""]
+
+
+async def test_the_file_of_questions_has_addresses_and_times_of_the_group(filled: Filled) -> None:
+    at = datetime(2026, 11, 28, 5, 41, 31, 615416, UTC)
+    await filled.asked("Bob", "Why?", cell="make-data", created_at=at)
+
+    async with filled.scope() as scope:
+        table = await REPORTS["questions"](scope)
+    head, row = table.csv_rows(ZoneInfo("Asia/Seoul"), lambda link: f"to {link.parts['comment_id']}")
+    assert (head[4], row[4]) == ("Asked (Asia/Seoul)", "2026-11-28 14:41:31")
+    assert head[6] == "Address"
+    assert row[6].startswith("to ")
+    assert table.rows[0][4].raw == "2026-11-28T05:41:31.615416+00:00"  # what the API has
 
 
 async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +343,12 @@ async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.
     await filled.opened("Bob", 1, completed=True)
     for _ in range(3):
         await filled.tried("Cyd", "failed")
+    await filled.tried("Bob", "failed")
+    await filled.tried("Ada", "passed")
+    filled.group.time_zone = "Asia/Seoul"
     window = report_window(filled.group, "all", NOW)
+    async with filled.scope() as scope:
+        lessons = scope.lessons()
 
     rows: list[Sequence[str]] = [
         row
@@ -337,14 +356,17 @@ async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.
             filled.db,
             filled.group,
             lambda session: ReportScope(session, filled.group, window, filled.catalog, "en", NOW),
-            ["one"],
+            lessons,
         )
     ]
-    assert [(row[0], row[2], row[3], row[5]) for row in rows] == [
-        ("name", "completed", "stuck", "one"),
-        ("Ada", "0", "0", ""),
-        ("Bob", "1", "0", "completed"),
-        ("Cyd", "0", "1", ""),
+    title = "1. Exercise: Your turn"
+    head = ["Name", "Handle", "Lessons completed", "Stuck", "Last seen (Asia/Seoul)", "1. The lesson", title]
+    assert rows[0] == head
+    assert rows[2][4] == (NOW - timedelta(days=1)).astimezone(ZoneInfo("Asia/Seoul")).strftime("%Y-%m-%d %H:%M:%S")
+    assert [(row[0], *row[2:4], *row[5:]) for row in rows[1:]] == [
+        ("Ada", "0", "0", "", "passed"),
+        ("Bob", "1", "0", "completed", "tried"),
+        ("Cyd", "0", "1", "", "stuck"),
     ]
 
 

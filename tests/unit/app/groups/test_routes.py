@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from html import unescape
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -312,13 +314,47 @@ async def test_code_and_messages_are_shown_only_while_a_learner_agrees(room: Cla
         assert "after = &#39;&lt;script&gt;&#39;" in text
         assert "secret &lt;b&gt;value" in text
         assert "agreed&#39;" not in text
-    csv = (await teacher.get(f"{group}/reports/errors.csv")).text
-    assert "hello" in csv.lower()
-    assert "after" not in csv
+    file = (await teacher.get(f"{group}/reports/errors.csv")).text
+    assert "hello" in file.lower()
+    assert "after" not in file
     details = await teacher.get(cell.replace("/errors?", "/errors.csv?"))
     assert details.text.splitlines()[1] == '"ValueError","1","2"'
     assert (await teacher.get(cell.replace("hello", "none"))).status_code == 404
     assert (await teacher.get(cell.replace(LESSON, "other/first"))).status_code == 404
+
+
+async def test_files_open_in_spreadsheets_and_are_named_for_the_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, name="Autumn 2026 / A")
+    korean = await room.create(teacher, name="가을 반")
+    await room.joined(await room.link(teacher, group), "김민준")
+
+    for path, name in (
+        ("reports/lessons.csv?period=7", "lessons-7-days"),
+        ("reports/questions.csv?period=all", "questions-all"),
+        (f"cells/errors.csv?lesson={LESSON}&cell=hello", "cell-errors-30-days"),
+        ("learners.csv", "learners"),
+    ):
+        answer = await teacher.get(f"{group}/{path}")
+        assert answer.content.startswith(b'\xef\xbb\xbf"')
+        assert f'filename="lockstep-autumn-2026-a-{name}.csv"' in answer.headers["content-disposition"]
+    assert "김민준" in answer.content.decode("utf-8-sig")
+    named = (await teacher.get(f"{korean}/learners.csv")).headers["content-disposition"]
+    assert 'filename="lockstep-learners.csv"' in named
+    assert f"filename*=UTF-8''lockstep-{quote('가을-반')}-learners.csv" in named
+
+
+async def test_the_file_of_questions_leads_to_the_comments(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    _, learner = await room.joined(await room.link(teacher, group), "Ada")
+    await learner.post(f"/en/courses/{LESSON}/comments", data={"text": "Why?", "key": "one", "cell": "hello"})
+
+    file = await teacher.get(f"{group}/reports/questions.csv")
+    (row,) = list(csv.reader(file.text.splitlines()))[1:]
+    assert row[0] == "Why?"
+    assert row[-1].startswith("http://test/en/comments/")
+    assert (await teacher.get(row[-1], follow_redirects=True)).status_code == 200
 
 
 async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Classroom) -> None:
@@ -522,10 +558,10 @@ async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) 
     group = await room.create(teacher, name="<img src=x>")
     await room.joined(await room.link(teacher, group), "=HYPERLINK(1)")
 
-    csv = await teacher.get(f"{group}/learners.csv")
-    assert csv.text.splitlines()[1].startswith("\"'=HYPERLINK")
-    assert csv.headers["content-type"].startswith("text/csv")
-    assert "no-store" in csv.headers["cache-control"]
+    file = await teacher.get(f"{group}/learners.csv")
+    assert file.text.splitlines()[1].startswith("\"'=HYPERLINK")
+    assert file.headers["content-type"].startswith("text/csv")
+    assert "no-store" in file.headers["cache-control"]
     page = await teacher.get(f"{group}/learners")
     assert "<img" not in page.text
     assert "no-store" in page.headers["cache-control"]
