@@ -14,6 +14,7 @@ from app.errors import LockstepError
 from app.groups.learners import standing_name
 from app.groups.models import Group
 from app.groups.permissions import Staff
+from app.groups.report_table import PERIODS
 from app.groups.service import day_before, group_zone
 from app.web.cookies import request_cookies
 from app.web.security_headers import NO_STORE
@@ -32,8 +33,10 @@ def group_page(
 def staff_page(
     request: Request, template: str, staff: Staff, failure: LockstepError | None = None, /, **context: Any
 ) -> HTMLResponse:
-    """A page for the staff of a group, with the navigation between them."""
-    return group_page(request, template, staff.group, failure, staff=staff, **context)
+    """A page for the staff of a group, with the navigation between them, which keeps the period that was chosen."""
+    asked = request.query_params.get("period", "")
+    kept = {"period": asked} if asked in PERIODS else {}
+    return group_page(request, template, staff.group, failure, staff=staff, kept=kept, **context)
 
 
 def redirect_after(request: Request, what: str, route: str, anchor: str = "", **parts: str) -> RedirectResponse:

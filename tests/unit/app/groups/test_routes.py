@@ -357,6 +357,21 @@ async def test_the_file_of_questions_leads_to_the_comments(room: Classroom) -> N
     assert (await teacher.get(row[-1], follow_redirects=True)).status_code == 200
 
 
+async def test_the_period_is_kept_from_tab_to_tab(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    await room.joined(await room.link(teacher, group), "Ada")
+
+    for path in ("reports/errors", "learners", "reviews", "settings"):
+        chosen = (await teacher.get(f"{group}/{path}?period=7")).text
+        for tab in ("reports/exercises", "learners", "reviews"):
+            assert f'href="{group}/{tab}?period=7"' in chosen
+        unknown = (await teacher.get(f"{group}/{path}?period=no")).text
+        assert f'href="{group}/reports/exercises"' in unknown
+    searched = (await teacher.get(f"{group}/learners?period=7")).text
+    assert '<input type="hidden" name="period" value="7">' in searched
+
+
 async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
