@@ -3,7 +3,7 @@
 Contexts of the templates:
 
 ``groups/list.html``
-    ``own`` (OwnGroup), ``others`` (Group, for admins), ``courses``, ``account``, ``may_create``, ``fields``: what was
+    ``own`` (OwnGroup), ``others`` (Group, for admins), ``ended``: the IDs of those that are over, ``courses``, ``account``, ``may_create``, ``fields``: what was
     typed.
 ``groups/join.html``
     ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
@@ -210,6 +210,10 @@ async def _list_page(
         others = await service.list_other_groups(session, account, _MOST_OTHERS) if is_admin else []
     courses = catalog.courses(request.path_params["lang"])
     facts = {"account": account, "own": own, "others": others, "courses": courses, "GroupRole": GroupRole}
+    moment = now()
+    facts["ended"] = {
+        group.id for group in (*(each.group for each in own), *others) if members.has_ended(group, moment)
+    }
     facts["may_create"] = account.role != Role.learner
     facts["fields"] = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
     return account_page(request, "groups/list.html", failure, **facts)

@@ -10,8 +10,10 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from app import i18n
 from app.accounts import flash
 from app.accounts.routes import account_page
+from app.db import now
 from app.errors import LockstepError
 from app.groups.learners import standing_name
+from app.groups.members import has_ended
 from app.groups.models import Group
 from app.groups.permissions import Staff
 from app.groups.report_table import PERIODS
@@ -25,8 +27,8 @@ def group_page(
 ) -> HTMLResponse:
     """A page about a group, which is never cached. Its moments are shown in the time zone of the group."""
     zone = group_zone(group)
-    facts = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
-    facts["standing_name"] = standing_name
+    facts: dict[str, Any] = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
+    facts |= {"standing_name": standing_name, "ended": has_ended(group, now())}
     return account_page(request, template, failure, **facts, **context)
 
 

@@ -7,7 +7,7 @@ import csv
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import quote
@@ -406,6 +406,24 @@ async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) ->
 
     assert "No run ended with an error" in (await teacher.get(f"{group}/reports/errors?period=all")).text
     assert "No run ended with an error" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+
+
+async def test_a_group_that_has_ended_says_so_on_its_pages_and_in_lists(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    _, admin = await room.person("Root", Role.admin)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    paths = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and ".csv" not in path]
+    pages = [(teacher, path) for path in (*paths, f"{group}/reviews")] + [(learner, f"{group}/me")]
+    lists = [(who, "/en/groups") for who in (teacher, learner, admin)]
+
+    for who, path in pages + lists:
+        assert not re.search("This group ended|>ended<", (await who.get(path)).text), path
+    await room.change(update(Group).values(ends_at=datetime(2026, 11, 28, tzinfo=UTC), time_zone="UTC"))
+    for who, path in pages:
+        assert "This group ended on Nov 27, 2026." in (await who.get(path)).text, path
+    for who, path in lists:
+        assert '<span class="chip">ended</span>' in (await who.get(path)).text
 
 
 async def test_an_assistant_sees_learners_and_changes_nothing_of_the_group(room: Classroom) -> None:
