@@ -3,12 +3,12 @@
 Contexts of the templates:
 
 ``groups/list.html``
-    ``own`` (OwnGroup), ``others`` (Group, for admins), ``ended``: the IDs of those that are over, ``courses``, ``account``, ``may_create``, ``fields``: what was
-    typed.
+    ``own`` (OwnGroup), ``others`` (Group, for admins), ``ended``: the IDs of those that are over, ``courses``,
+    ``account``, ``may_create``, ``fields``: what was typed.
 ``groups/join.html``
-    ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
+    ``group``, ``course``, ``names``: roles and names of its staff, ``token``, ``joined``.
 ``groups/learner.html``
-    ``report`` (LearnerReport), ``own``: whether the learner looks, and what ``learner_context`` adds.
+    ``report`` (LearnerReport), ``own``: whether the learner looks, ``names`` if so, and what ``learner_context`` adds.
 ``groups/deadlines.html``
     See ``page_piece.deadlines_context``.
 ``groups/stop_reminders.html``
@@ -106,8 +106,8 @@ async def show_invitation(
         group = await members.find_invited_group(session, token)
         staff = await members.list_staff(session, group)
         joined = await session.get(GroupMember, (group.id, account.id)) is not None
-    teachers = [person.name for _, person in staff]
-    facts = {"course": course_title(catalog, group, lang), "teachers": teachers, "token": token, "joined": joined}
+    names = [(member.role, person.name) for member, person in staff]
+    facts = {"course": course_title(catalog, group, lang), "names": names, "token": token, "joined": joined}
     return group_page(request, "groups/join.html", group, **facts)
 
 
@@ -191,8 +191,8 @@ async def _own_page(
         group, member = await find_own_membership(session, viewer, group_id)
         scope = ReportScope(session, group, report_window(group, "all", now()), catalog, lang, now())
         report = await report_learner(scope, viewer.account, member)
-        teachers = [person.name for _, person in await members.list_staff(session, group)]
-    facts = learner_context(catalog, report, group, lang) | {"teachers": teachers}
+        names = [(one.role, person.name) for one, person in await members.list_staff(session, group)]
+    facts = learner_context(catalog, report, group, lang) | {"names": names}
     return group_page(request, "groups/learner.html", group, own=True, staff=None, **facts)
 
 

@@ -156,9 +156,12 @@ async def test_learners_see_in_their_settings_who_sees_them_and_can_leave(room: 
         settings = (await browser.get("/en/settings")).text
         assert 'href="/en/groups"' in settings.partition('class="settings-nav"')[2].partition("</nav>")[0]
         page = (await browser.get("/en/groups")).text
-        assert "Grace &lt;b&gt;, Helper" in page
+        assert "Instructors: Grace &lt;b&gt; · Assistants: Helper · " in page
         assert code in page
         assert f'href="{group}/me"' in page
+    for page in ((await bob.get(link)).text, (await bob.get(f"{group}/me")).text):
+        assert "<dt>Instructors</dt><dd>Grace &lt;b&gt;</dd>" in page
+        assert "<dt>Assistants</dt><dd>Helper</dd>" in page
     await room.change(update(Account).where(Account.id == grace.id).values(role=Role.learner))
     assert "Grace" not in (await ada.get("/en/groups")).text.partition('class="group-list"')[2]
 
@@ -419,9 +422,9 @@ async def test_a_group_that_has_ended_says_so_on_its_pages_and_in_lists(room: Cl
 
     for who, path in pages + lists:
         assert not re.search("This group ended|>ended<", (await who.get(path)).text), path
-    await room.change(update(Group).values(ends_at=datetime(2026, 11, 28, tzinfo=UTC), time_zone="UTC"))
+    await room.change(update(Group).values(ends_at=datetime(2026, 1, 2, tzinfo=UTC), time_zone="UTC"))
     for who, path in pages:
-        assert "This group ended on Nov 27, 2026." in (await who.get(path)).text, path
+        assert "This group ended on Jan 1, 2026." in (await who.get(path)).text, path
     for who, path in lists:
         assert '<span class="chip">ended</span>' in (await who.get(path)).text
 
