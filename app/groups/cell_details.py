@@ -19,7 +19,7 @@ from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import NOT_REACHED, PASSED, PENDING, load_results
 from app.groups.models import GroupMember, GroupRole
 from app.groups.report_table import ReportCell, ReportTable, count_cell
-from app.groups.reports import LIMIT_OUTCOMES, ReportScope
+from app.groups.reports import LIMIT_OUTCOMES, ReportScope, count_all_learners
 from app.i18n import gettext
 from app.runs.models import JUDGED, UNSUCCESSFUL, Run, RunEvent
 from app.runs.status_labels import outcome_label
@@ -83,7 +83,7 @@ async def describe_errors(scope: ReportScope, lesson: str, cell: str) -> CellDet
         findings.append(_Finding(run, member, account, name, message))
     columns = (gettext("Error"), gettext("Learners"), gettext("Runs"))
     empty = gettext("No run ended with an error in this time.")
-    return _details(findings, len({account.id for _, _, account in found}), "cell-errors", columns, empty)
+    return _details(findings, await count_all_learners(scope), "cell-errors", columns, empty)
 
 
 async def describe_limits(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
@@ -111,7 +111,7 @@ async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> 
     ]
     columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
     empty = gettext("Nobody gave a wrong answer in this time.")
-    return _details(findings, len({account.id for _, _, account, _ in found}), "wrong-answers", columns, empty)
+    return _details(findings, await count_all_learners(scope), "wrong-answers", columns, empty)
 
 
 async def first_errors(scope: ReportScope, runs: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -150,7 +150,7 @@ async def wrong_kinds(
 
     ``submissions`` are runs with the stored results of their checks.
     """
-    kinds = {run.id: list(_wrong_checks(scope, run.lesson, run.cell, results)) for run, results in submissions}
+    kinds = {run.id: list(wrong_checks(scope, run.lesson, run.cell, results)) for run, results in submissions}
     ended = [run for run, _ in submissions if not kinds[run.id]]
     errors = await first_errors(scope, [run.id for run in ended if run.outcome in (Outcome.error, Outcome.crash)])
     for run in ended:
@@ -162,7 +162,7 @@ async def wrong_kinds(
     return kinds
 
 
-def _wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
+def wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
     """The kind of each check that was judged and not passed, and what its message said."""
     words = {
         "failed": gettext("another result"),

@@ -14,11 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.db import Database
 from app.exercises.models import Submission, Verdict
+from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION
 from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_code, wrong_kinds
+from app.groups.learner_lists import TriedExercise, load_tried, stuck_learners
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
+from app.groups.report_table import csv_moment, in_zone
 from app.groups.reports import LIMIT_OUTCOMES, ReportScope
 from app.groups.reviews import GroupReview, list_reviews_of_learner
-from app.groups.service import list_deadlines
+from app.groups.service import group_zone, list_deadlines
+from app.i18n import gettext
 from app.lessons.catalog import OutlineLesson
 from app.progress.models import LessonProgress
 from app.runs.models import JUDGED, UNSUCCESSFUL, Run
@@ -57,7 +61,14 @@ class LearnerRow:
     """By lesson, for those that were opened or have a deadline."""
     completed: int
     """Lessons of the whole course."""
+    tried: Mapping[tuple[str, str], TriedExercise]
+    """By lesson and cell."""
     last_seen_at: datetime | None
+
+    @property
+    def stuck(self) -> int:
+        """Exercises at which the learner is stuck."""
+        return sum(exercise.is_stuck for exercise in self.tried.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,10 @@ class ExerciseRow:
     cell: str
     tries: int
     passed_at: datetime | None
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.passed_at is None and self.tries >= FAILED_TRIES_BEFORE_SOLUTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +168,17 @@ def lesson_state(row: LearnerLesson | None, due_at: datetime | None, at: datetim
     return LessonStanding.read if row.end_reached_at is not None else LessonStanding.opened
 
 
-async def list_learners(scope: ReportScope, search: str, page: int, lesson_page: int) -> LearnerPage:
+async def list_learners(
+    scope: ReportScope, search: str, page: int, lesson_page: int, *, only_stuck: bool = False
+) -> LearnerPage:
     """A page of the table of learners and lessons. ``search`` is a part of a name or the beginning of a handle."""
     lessons = scope.lessons()
     start = lesson_page * LESSONS_PER_PAGE
     shown = lessons[start : start + LESSONS_PER_PAGE]
-    found = _members(scope, search).offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
+    found = _members(scope, search)
+    if only_stuck:
+        found = found.where(Account.learner_id.in_(stuck_learners(scope)))
+    found = found.offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
     members = [(member, account) for member, account in await scope.session.execute(found)]
     rows = await _with_progress(scope, members[:PAGE_SIZE])
     more_lessons = len(lessons) > start + LESSONS_PER_PAGE
@@ -167,13 +187,25 @@ async def list_learners(scope: ReportScope, search: str, page: int, lesson_page:
 
 
 async def export_learners(
-    db: Database, group: Group, scope_of: Callable[[AsyncSession], ReportScope], slugs: Sequence[str]
+    db: Database, group: Group, scope_of: Callable[[AsyncSession], ReportScope], lessons: Sequence[OutlineLesson]
 ) -> AsyncIterator[Sequence[str]]:
-    """Yield the whole table row by row, with a column for each of these lessons of the course.
+    """Yield the whole table row by row, with a column for each of these lessons of the course and their exercises.
 
     Holds no connection while the client reads.
     """
-    yield ["name", "handle", "completed", "last_seen_at", *slugs]
+    zone = group_zone(group)
+    keys = [f"{group.course}/{entry.slug}" for entry in lessons]
+    cells = [(entry, cell) for entry in lessons for cell in (entry.lesson.exercises if entry.lesson else ())]
+    yield [
+        gettext("Name"),
+        gettext("Handle"),
+        gettext("Lessons completed"),
+        gettext("Stuck"),
+        in_zone(gettext("Last seen"), zone),
+        *(f"{entry.number}. {entry.title}" for entry in lessons),
+        *(f"{entry.number}. {gettext('Exercise: %(title)s') % {'title': cell.title}}" for entry, cell in cells),
+    ]
+    exercises = [(f"{group.course}/{entry.slug}", cell.name) for entry, cell in cells]
     page = 0
     while True:
         async with db.session() as session:
@@ -182,13 +214,34 @@ async def export_learners(
             members = [(member, account) for member, account in await session.execute(query)]
             rows = await _with_progress(scope, members)
         for row in rows:
-            seen = row.last_seen_at.isoformat() if row.last_seen_at else ""
-            states = [row.states.get(f"{group.course}/{slug}", LessonStanding.none) for slug in slugs]
-            words = ("" if state is LessonStanding.none else str(state) for state in states)
-            yield [row.account.name, row.account.handle, str(row.completed), seen, *words]
+            seen = csv_moment(row.last_seen_at, zone) if row.last_seen_at else ""
+            states = [row.states.get(key, LessonStanding.none) for key in keys]
+            words = ["" if state is LessonStanding.none else standing_name(state) for state in states]
+            tried = [_tried_name(row.tried.get(exercise)) for exercise in exercises]
+            yield [row.account.name, row.account.handle, str(row.completed), str(row.stuck), seen, *words, *tried]
         if len(members) < _EXPORT_BATCH:
             return
         page += 1
+
+
+def standing_name(state: str) -> str:
+    """A ``LessonStanding`` in words."""
+    return {
+        LessonStanding.none: gettext("not opened"),
+        LessonStanding.opened: gettext("opened"),
+        LessonStanding.read: gettext("read to the end"),
+        LessonStanding.completed: gettext("completed"),
+        LessonStanding.late: gettext("completed late"),
+        LessonStanding.overdue: gettext("overdue"),
+    }[LessonStanding(state)]
+
+
+def _tried_name(tried: TriedExercise | None) -> str:
+    if tried is None:
+        return ""
+    if tried.passed:
+        return gettext("passed")
+    return gettext("stuck") if tried.is_stuck else gettext("tried")
 
 
 async def load_learners_after(scope: ReportScope, account_id: str, most: int) -> Sequence[LearnerRow]:
@@ -249,7 +302,9 @@ async def _progress_of(scope: ReportScope, learners: Sequence[str]) -> Mapping[s
 
 
 async def _with_progress(scope: ReportScope, members: Sequence[tuple[GroupMember, Account]]) -> Sequence[LearnerRow]:
-    of_learner = await _progress_of(scope, [account.learner_id for _, account in members])
+    learners = [account.learner_id for _, account in members]
+    of_learner = await _progress_of(scope, learners)
+    tried = await load_tried(scope, learners)
     due = {one.lesson: one.due_at for one in await list_deadlines(scope.session, scope.group) if not one.exercise}
     rows = []
     for member, account in members:
@@ -257,7 +312,7 @@ async def _with_progress(scope: ReportScope, members: Sequence[tuple[GroupMember
         states = {key: lesson_state(mine.get(key), due.get(key), scope.at) for key in mine.keys() | due.keys()}
         completed = sum(row.completed_at is not None for row in mine.values())
         seen = max((row.last_seen_at for row in mine.values() if row.last_seen_at), default=None)
-        rows.append(LearnerRow(account, member, states, completed, seen))
+        rows.append(LearnerRow(account, member, states, completed, tried.get(account.learner_id, {}), seen))
     return rows
 
 

@@ -3,12 +3,12 @@
 Contexts of the templates:
 
 ``groups/list.html``
-    ``own`` (OwnGroup), ``others`` (Group, for admins), ``courses``, ``account``, ``may_create``, ``fields``: what was
-    typed, ``own_zone`` and ``time_zones``: names.
+    ``own`` (OwnGroup), ``others`` (Group, for admins), ``ended``: the IDs of those that are over, ``courses``,
+    ``account``, ``may_create``, ``fields``: what was typed, ``own_zone`` and ``time_zones``: names.
 ``groups/join.html``
-    ``group``, ``course``, ``teachers``: names, ``token``, ``joined``.
+    ``group``, ``course``, ``names``: roles and names of its staff, ``token``, ``joined``.
 ``groups/learner.html``
-    ``report`` (LearnerReport), ``own``: whether the learner looks, and what ``learner_context`` adds.
+    ``report`` (LearnerReport), ``own``: whether the learner looks, ``names`` if so, and what ``learner_context`` adds.
 ``groups/leave.html``
     ``person``: the Account to remove, or None if the viewer leaves, ``waiting``: reviews, ``stay``: the path of the
     page to go back to; of a person also ``has_note``.
@@ -111,8 +111,8 @@ async def show_invitation(
         group = await members.find_invited_group(session, token)
         staff = await members.list_staff(session, group)
         joined = await session.get(GroupMember, (group.id, account.id)) is not None
-    teachers = [person.name for _, person in staff]
-    facts = {"course": course_title(catalog, group, lang), "teachers": teachers, "token": token, "joined": joined}
+    names = [(member.role, person.name) for member, person in staff]
+    facts = {"course": course_title(catalog, group, lang), "names": names, "token": token, "joined": joined}
     return group_page(request, "groups/join.html", group, **facts)
 
 
@@ -208,8 +208,8 @@ async def _own_page(
         group, member = await find_own_membership(session, viewer, group_id)
         scope = ReportScope(session, group, report_window(group, "all", now()), catalog, lang, now())
         report = await report_learner(scope, viewer.account, member)
-        teachers = [person.name for _, person in await members.list_staff(session, group)]
-    facts = learner_context(catalog, report, group, lang) | {"teachers": teachers}
+        names = [(one.role, person.name) for one, person in await members.list_staff(session, group)]
+    facts = learner_context(catalog, report, group, lang) | {"names": names}
     return group_page(request, "groups/learner.html", group, own=True, staff=None, **facts)
 
 
@@ -229,6 +229,10 @@ async def _list_page(
     courses = catalog.courses(request.path_params["lang"])
     facts = {"account": account, "own": own, "others": others, "courses": courses, "GroupRole": GroupRole}
     facts |= {"own_zone": own_zone, "time_zones": timezone_choices(own_zone)}
+    moment = now()
+    facts["ended"] = {
+        group.id for group in (*(each.group for each in own), *others) if members.has_ended(group, moment)
+    }
     facts["may_create"] = account.role != Role.learner
     facts["fields"] = {name: redisplayed_text(value) for name, value in (fields or {}).items()}
     return account_page(request, "groups/list.html", failure, **facts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from app import i18n
 from app.groups.models import Group
+from app.i18n import gettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,22 @@ class ReportCell:
     """A cell of a table."""
 
     text: str
-    value: float | str | None = None
+    value: float | datetime | None = None
     """What the CSV and the API have instead of the text."""
     share: float | None = None
-    """From 0 to 1: drawn as a bar behind the text."""
+    """Of all learners of the group, from 0 to 1: drawn as a bar below the text."""
     link: ReportLink | None = None
 
     @property
     def raw(self) -> float | str:
         """For programs: a number where the cell counts or measures something."""
+        if isinstance(self.value, datetime):
+            return self.value.isoformat()
         return self.text if self.value is None else self.value
+
+    def csv(self, zone: ZoneInfo) -> str:
+        """For spreadsheets: moments as the time of this zone."""
+        return csv_moment(self.value, zone) if isinstance(self.value, datetime) else str(self.raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +79,35 @@ class ReportTable:
     hint: str = ""
     """How to read it."""
     numeric: bool = True
+    has_addresses: bool = False
+    """Whether the CSV has the addresses to which the first column links."""
 
-    def csv_rows(self) -> Iterable[Sequence[str]]:
-        """The header and the rows, as plain text."""
-        yield self.columns
+    @property
+    def has_bars(self) -> bool:
+        return any(cell.share is not None for row in self.rows for cell in row)
+
+    def csv_rows(self, zone: ZoneInfo, address: Callable[[ReportLink], str] | None = None) -> Iterable[Sequence[str]]:
+        """The header and the rows, as plain text. ``address`` gives the one that a link leads to."""
+        moments = {n for row in self.rows for n, cell in enumerate(row) if isinstance(cell.value, datetime)}
+        header = [in_zone(title, zone) if n in moments else title for n, title in enumerate(self.columns)]
+        to_address = address if self.has_addresses else None
+        yield [*header, gettext("Address")] if to_address else header
         for row in self.rows:
-            yield [str(cell.raw) for cell in row]
+            link = row[0].link
+            addresses = [to_address(link)] if to_address and link else []
+            yield [cell.csv(zone) for cell in row] + addresses
 
 
-def count_cell(count: int, of: int = 0, link: ReportLink | None = None) -> ReportCell:
-    """A number, and the share that it is of another one."""
-    return ReportCell(i18n.number(count), count, count / of if of else None, link)
+def csv_moment(moment: datetime, zone: ZoneInfo) -> str:
+    """A moment as spreadsheets read it: date and time in this zone, without its name. Pure."""
+    return moment.astimezone(zone).replace(tzinfo=None, microsecond=0).isoformat(" ")
+
+
+def in_zone(title: str, zone: ZoneInfo) -> str:
+    """The heading of a column of moments. Pure."""
+    return f"{title} ({zone.key})"
+
+
+def count_cell(count: int, learners: int = 0, link: ReportLink | None = None) -> ReportCell:
+    """A number, and the share that it is of all learners of the group."""
+    return ReportCell(i18n.number(count), count, count / learners if learners else None, link)

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, case, func, select
+from sqlalchemy import ColumnElement, Select, Subquery, case, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app import i18n
 from app.accounts.models import Account
+from app.comments.markdown import to_plain_text
 from app.comments.models import Comment, CommentState
 from app.exercises.models import Submission, Verdict
 from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION
 from app.groups.models import Group, GroupMember, GroupRole
 from app.groups.report_table import ReportCell, ReportLink, ReportTable, ReportWindow, count_cell
+from app.groups.service import group_zone
 from app.i18n import gettext
 from app.lessons.catalog import CatalogView, OutlineLesson
 from app.lessons.model import CellTag
@@ -92,9 +94,19 @@ class ReportScope:
         outline = self.catalog.find_outline(self.group.course, self.language)
         return outline.lessons if outline is not None else ()
 
-    def cell_link(self, what: str, lesson: str, cell: str) -> ReportLink:
+    def cell_link(self, what: str, lesson: str, cell: str, anchor: str = "") -> ReportLink:
         """A link to the page with the ``errors``, ``limits`` or ``wrong-answers`` of a cell."""
-        return ReportLink("group_cell", {"group_id": self.group.id, "what": what}, {"lesson": lesson, "cell": cell})
+        parts = {"group_id": self.group.id, "what": what}
+        return ReportLink("group_cell", parts, {"lesson": lesson, "cell": cell}, anchor)
+
+    def learner_cell(self, account: Account) -> ReportCell:
+        """The name of a learner, which leads to their page."""
+        parts = {"group_id": self.group.id, "account_id": account.id}
+        return ReportCell(account.name, link=ReportLink("group_learner", parts))
+
+    def moment_cell(self, moment: datetime) -> ReportCell:
+        """A moment in the time zone of the group."""
+        return ReportCell(i18n.date_and_time(moment.astimezone(group_zone(self.group))), moment)
 
     def lesson_title(self, key: str) -> ReportCell:
         title = self.catalog.lesson_title(key, self.language)
@@ -124,6 +136,12 @@ async def count_learners(scope: ReportScope) -> tuple[int, int]:
     return found[0], found[1]
 
 
+async def count_all_learners(scope: ReportScope) -> int:
+    """How many learners the group has: the whole of the shares in its tables."""
+    mine = (GroupMember.group_id == scope.group.id, GroupMember.role == GroupRole.learner)
+    return await scope.session.scalar(select(func.count()).where(*mine)) or 0
+
+
 async def report_lessons(scope: ReportScope) -> ReportTable:
     """For each lesson of the course, in its order: who opened it, who finished it, and who stopped there."""
     learners, progress = scope.learners(), LessonProgress
@@ -139,15 +157,17 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
         .group_by(progress.lesson)
     )
     by_lesson = {row[0]: row[1:] for row in await scope.session.execute(counts)}
-    stopped = await _stopped(scope)
-    most = max((row[0] for row in by_lesson.values()), default=0)
+    stopped = await _count_stopped(scope)
+    every = await count_all_learners(scope)
     rows = []
     for entry in scope.lessons():
         key = f"{scope.group.course}/{entry.slug}"
         opened, end_reached, completed = by_lesson.get(key, (0, 0, 0))
         title = ReportCell(entry.title, link=lesson_link(key))
-        counted = (count_cell(opened, most), count_cell(end_reached, opened), count_cell(completed, opened))
-        rows.append((title, *counted, count_cell(stopped.get(key, 0), opened)))
+        counted = [count_cell(count, every) for count in (opened, end_reached, completed)]
+        left = stopped.get(key, 0)
+        link = ReportLink("group_stopped", {"group_id": scope.group.id}, {"lesson": key}) if left else None
+        rows.append((title, *counted, count_cell(left, every, link)))
     return ReportTable(
         "lessons",
         gettext("Lessons"),
@@ -160,14 +180,18 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
         ),
         rows,
         gettext("The course has no lessons."),
-        gettext(
-            "Learners who stopped in a lesson opened it last, did not complete it, and have not been back for a week."
-        ),
+        stopped_hint(),
     )
 
 
-async def _stopped(scope: ReportScope) -> Mapping[str, int]:
-    """How many learners stopped in each lesson.
+def stopped_hint() -> str:
+    return gettext(
+        "Learners who stopped in a lesson opened it last, did not complete it, and have not been back for a week."
+    )
+
+
+def stopped_progress(scope: ReportScope) -> Select[str, str, datetime]:
+    """Learner ID, lesson, and when it was open last, of each learner who stopped in one.
 
     Each learner's last lesson is found by itself: to rank the lessons of all learners, SQLite would sort them all.
     """
@@ -182,36 +206,56 @@ async def _stopped(scope: ReportScope) -> Mapping[str, int]:
         .scalar_subquery()
     )
     each = select(learners.c.learner_id, last.label("lesson")).subquery()
-    found = (
-        select(progress.lesson, func.count())
+    return (
+        select(progress.learner_id, progress.lesson, progress.last_seen_at)
         .join(each, (each.c.learner_id == progress.learner_id) & (each.c.lesson == progress.lesson))
         .where(progress.last_seen_at < scope.at - STOPPED_AFTER, progress.completed_at.is_(None))
-        .group_by(progress.lesson)
     )
+
+
+async def _count_stopped(scope: ReportScope) -> Mapping[str, int]:
+    """How many learners stopped in each lesson."""
+    stopped = stopped_progress(scope).subquery()
+    found = select(stopped.c.lesson, func.count()).group_by(stopped.c.lesson)
     return {row[0]: row[1] for row in await scope.session.execute(found)}
 
 
-async def report_exercises(scope: ReportScope) -> ReportTable:
-    """For each exercise that somebody tried: how many tries it takes, and who is stuck."""
+def tries_by_learner(scope: ReportScope, *conditions: ColumnElement[bool]) -> Subquery:
+    """How often each learner tried each exercise, whether they passed, and when they tried last."""
     learners = scope.learners()
     passed = func.max(case((Submission.verdict == Verdict.passed, 1), else_=0))
-    per_learner = (
-        select(Run.lesson, Run.cell, func.count().label("tries"), passed.label("passed"))
+    tries, last_at = func.count().label("tries"), func.max(Run.created_at).label("last_at")
+    return (
+        select(Run.lesson, Run.cell, Run.learner_id, tries, passed.label("passed"), last_at)
         .join(learners, learners.c.learner_id == Run.learner_id)
         .join(Submission, Submission.run_id == Run.id)
-        .where(JUDGED, scope.in_course(Run.lesson), *scope.during(Run.created_at))
+        .where(JUDGED, scope.in_course(Run.lesson), *scope.during(Run.created_at), *conditions)
         .where(Submission.verdict.in_(_JUDGED_TRIES))
         .group_by(Run.lesson, Run.cell, Run.learner_id)
         .subquery()
     )
+
+
+def is_stuck(tried: Subquery) -> ColumnElement[bool]:
+    """Condition on rows of ``tries_by_learner``: the learner tried often enough, and never passed."""
+    return (tried.c.passed == 0) & (tried.c.tries >= FAILED_TRIES_BEFORE_SOLUTION)
+
+
+def stuck_hint() -> str:
+    return gettext("Learners are stuck after {n} tries without passing.").format(n=FAILED_TRIES_BEFORE_SOLUTION)
+
+
+async def report_exercises(scope: ReportScope) -> ReportTable:
+    """For each exercise that somebody tried: how many tries it takes, and who is stuck."""
+    per_learner = tries_by_learner(scope)
     tried = per_learner.c
     at_once = func.sum(case(((tried.passed == 1) & (tried.tries == 1), 1), else_=0))
-    many = FAILED_TRIES_BEFORE_SOLUTION
-    stuck = func.sum(case(((tried.passed == 0) & (tried.tries >= many), 1), else_=0))
+    stuck = func.sum(case((is_stuck(per_learner), 1), else_=0))
     found = select(
         tried.lesson, tried.cell, func.count(), func.sum(tried.tries), func.sum(tried.passed), at_once, stuck
     ).group_by(tried.lesson, tried.cell)
     by_cell = {(row[0], row[1]): row[2:] for row in await scope.session.execute(found)}
+    every = await count_all_learners(scope)
     rows = []
     for key, cell in _in_order(scope, by_cell):
         count, tries, done, first, left = map(int, by_cell[key, cell])
@@ -219,8 +263,9 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         link = scope.cell_link("wrong-answers", key, cell)
         average = round(tries / count, 1)
         each = ReportCell(i18n.number(average), average)
-        counted = (count_cell(count), count_cell(done, count), count_cell(first, count), each, count_cell(left, count))
-        rows.append((ReportCell(name, link=link), *counted))
+        counted = [count_cell(learners, every) for learners in (count, done, first)]
+        to_stuck = scope.cell_link("wrong-answers", key, cell, "#stuck") if left else None
+        rows.append((ReportCell(name, link=link), *counted, each, count_cell(left, every, to_stuck)))
     columns = (gettext("Tried"), gettext("Passed"), gettext("Passed at once"), gettext("Tries per learner"))
     return ReportTable(
         "exercises",
@@ -228,7 +273,7 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         (gettext("Exercise"), *columns, gettext("Stuck")),
         rows,
         gettext("Nobody has tried an exercise in this time."),
-        gettext("Learners are stuck after {n} tries without passing.").format(n=many),
+        stuck_hint(),
     )
 
 
@@ -239,7 +284,7 @@ async def report_errors(scope: ReportScope) -> ReportTable:
         for lesson, cell, _, runs, who in await _unsuccessful(scope, (Outcome.error, Outcome.crash))
         if not _announces_error(scope, lesson, cell)
     }
-    every, _ = await count_learners(scope)
+    every = await count_all_learners(scope)
     rows = [
         (
             ReportCell(
@@ -317,10 +362,11 @@ async def report_questions(scope: ReportScope) -> ReportTable:
     )
     rows = [
         (
-            ReportCell(_shorten(comment.source), link=ReportLink("comment", {"comment_id": comment.id})),
+            ReportCell(_shorten(to_plain_text(comment.source)), link=ReportLink("comment", {"comment_id": comment.id})),
             ReportCell(name),
             scope.lesson_title(comment.lesson),
-            ReportCell(i18n.relative_time(comment.created_at), comment.created_at.isoformat()),
+            ReportCell(scope.cell_title(comment.lesson, comment.cell) if comment.cell else ""),
+            ReportCell(i18n.relative_time(comment.created_at), comment.created_at),
             count_cell(comment.reply_count),
         )
         for comment, name in await scope.session.execute(found)
@@ -328,13 +374,21 @@ async def report_questions(scope: ReportScope) -> ReportTable:
     return ReportTable(
         "questions",
         gettext("Questions"),
-        (gettext("Comment"), gettext("Learner"), gettext("Lesson"), gettext("Asked"), gettext("Replies")),
+        (
+            gettext("Comment"),
+            gettext("Learner"),
+            gettext("Lesson"),
+            gettext("Cell"),
+            gettext("Asked"),
+            gettext("Replies"),
+        ),
         rows,
         gettext("Every question has an answer."),
         gettext(
             "Comments of the group's learners whose thread has no reply marked as the answer; at most {most}."
         ).format(most=MAX_QUESTIONS),
         numeric=False,
+        has_addresses=True,
     )
 
 

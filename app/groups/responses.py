@@ -14,9 +14,13 @@ from app.accounts import flash
 from app.accounts.models import Account
 from app.accounts.routes import account_page
 from app.accounts.signing import SIGNER
+from app.db import now
 from app.errors import LockstepError
+from app.groups.learners import standing_name
+from app.groups.members import has_ended
 from app.groups.models import Group
 from app.groups.permissions import Staff
+from app.groups.report_table import PERIODS
 from app.groups.service import day_before, group_zone
 from app.web.cookies import request_cookies
 from app.web.security_headers import NO_STORE
@@ -30,15 +34,18 @@ def group_page(
 ) -> HTMLResponse:
     """A page about a group, which is never cached. Its moments are shown in the time zone of the group."""
     zone = group_zone(group)
-    facts = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
+    facts: dict[str, Any] = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
+    facts |= {"standing_name": standing_name, "ended": has_ended(group, now())}
     return account_page(request, template, failure, **facts, **context)
 
 
 def staff_page(
     request: Request, template: str, staff: Staff, failure: LockstepError | None = None, /, **context: Any
 ) -> HTMLResponse:
-    """A page for the staff of a group, with the navigation between them."""
-    return group_page(request, template, staff.group, failure, staff=staff, **context)
+    """A page for the staff of a group, with the navigation between them, which keeps the period that was chosen."""
+    asked = request.query_params.get("period", "")
+    kept = {"period": asked} if asked in PERIODS else {}
+    return group_page(request, template, staff.group, failure, staff=staff, kept=kept, **context)
 
 
 def redirect_to_removed(request: Request, group_id: str, account_id: str) -> RedirectResponse:

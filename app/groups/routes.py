@@ -5,10 +5,13 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/report.html``
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
-    ``found`` (LearnerPage), ``search``, ``page``, ``lesson_page``, ``total``: lessons of the course,
+    ``found`` (LearnerPage), ``search``, ``only_stuck``, ``page``, ``lesson_page``, ``total``: lessons of the course,
     ``removed``: the name of who was just removed, or empty.
 ``groups/cell.html``
-    ``details`` (CellDetails), ``title``, ``lesson``, ``cell``, ``period``, ``periods``, ``back``: the report above it.
+    ``details`` (CellDetails), ``stuck`` (ReportTable) for an exercise, ``title``, ``lesson``, ``cell``, ``period``,
+    ``periods``, ``back``: the report above it.
+``groups/stopped.html``
+    ``table`` (ReportTable), ``title``, ``lesson``, ``period``, ``periods``, ``back``.
 ``groups/learner.html``
     See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form, ``note_version``: of the note
     that is stored.
@@ -16,8 +19,10 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -29,19 +34,23 @@ from app.errors import LockstepError, NotFound
 from app.groups import members
 from app.groups.cell_details import DETAILS, CellDetails
 from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
+from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
 from app.groups.member_routes import GroupId, learner_context
-from app.groups.models import GroupRole
+from app.groups.models import Group, GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
 from app.groups.reminders import accepts_reminders
-from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportTable, report_window
+from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportLink, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import find_removed, redirect_after, redirect_to_page, staff_page
+from app.groups.service import group_zone
+from app.i18n import current_language
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
+from app.lessons.model import Lesson
 from app.web.access import Access
-from app.web.csv_table import to_csv
-from app.web.dependencies import DATABASE, DatabaseDep
+from app.web.csv_table import BYTE_ORDER_MARK, to_csv
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import FormFields
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import NO_STORE
@@ -55,6 +64,7 @@ Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
 RemovedMember = Annotated[str, Query(max_length=128, pattern=_NO_NUL)]
+OnlyStuck = Annotated[bool, Query()]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
@@ -89,7 +99,7 @@ async def download_report(
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         table = await _report(report, _scope(session, staff, catalog, lang, period))
-    return _csv_response(table)
+    return _csv_response(request, staff.group, table, period)
 
 
 @router.get("/reports/{report}", name="group_report")
@@ -129,7 +139,7 @@ async def download_cell(
         staff = await find_staff(session, viewer, group_id)
         scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
         table = (await _details(what, scope, lesson, cell)).table
-    return _csv_response(table)
+    return _csv_response(request, staff.group, table, period)
 
 
 @router.get("/cells/{what}", name="group_cell")
@@ -150,9 +160,30 @@ async def show_cell(
         staff = await find_staff(session, viewer, group_id)
         scope = _cell_scope(session, staff, catalog, lang, period, lesson, cell)
         details = await _details(what, scope, lesson, cell)
+        stuck = await list_stuck(scope, lesson, cell) if what == "wrong-answers" else None
     titles = {"title": scope.cell_title(lesson, cell), "lesson_name": scope.lesson_title(lesson).text}
-    facts = {"details": details, "lesson": lesson, "cell": cell, "back": _ABOVE[what], **titles, **_period(period)}
-    return staff_page(request, "groups/cell.html", staff, None, **facts)
+    facts = {"details": details, "stuck": stuck, "lesson": lesson, "cell": cell, "back": _ABOVE[what]}
+    return staff_page(request, "groups/cell.html", staff, None, **facts, **titles, **_period(period))
+
+
+@router.get("/stopped", name="group_stopped")
+async def show_stopped(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    viewer: GroupViewerDep,
+    db: DatabaseDep,
+    catalog: CatalogDep,
+    lesson: Key = "",
+    period: Period = DEFAULT_PERIOD,
+) -> HTMLResponse:
+    """The learners who stopped in a lesson."""
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        _find_lesson(staff, catalog, lang, lesson)
+        table = await list_stopped(_scope(session, staff, catalog, lang, period), lesson)
+    facts = {"table": table, "title": catalog.lesson_title(lesson, lang), "lesson": lesson, "back": "lessons"}
+    return staff_page(request, "groups/stopped.html", staff, None, **facts, **_period(period))
 
 
 @router.get("/learners.csv", name="group_learners_csv")
@@ -161,14 +192,15 @@ async def download_learners(
 ) -> StreamingResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
-        slugs = [entry.slug for entry in _scope(session, staff, catalog, lang, "all").lessons()]
-    rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), slugs)
+        lessons = _scope(session, staff, catalog, lang, "all").lessons()
+    rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), lessons)
 
     async def lines() -> AsyncIterator[str]:
+        yield BYTE_ORDER_MARK
         async for row in rows:
             yield to_csv([row])
 
-    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers("learners"))
+    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers(staff.group, "learners"))
 
 
 @router.get("/learners", name="group_learners")
@@ -180,6 +212,7 @@ async def show_learners(
     db: DatabaseDep,
     catalog: CatalogDep,
     search: LearnerSearch = "",
+    stuck: OnlyStuck = False,
     page: PageNumber = 0,
     lessons: PageNumber = 0,
     removed: RemovedMember = "",
@@ -188,9 +221,9 @@ async def show_learners(
         staff = await find_staff(session, viewer, group_id)
         removed_name = await find_removed(request, session, group_id, removed)
         scope = _scope(session, staff, catalog, lang, "all")
-        found: LearnerPage = await list_learners(scope, search, page, lessons)
+        found: LearnerPage = await list_learners(scope, search, page, lessons, only_stuck=stuck)
     total = len(scope.lessons())
-    facts: dict[str, object] = {"removed": removed_name}
+    facts: dict[str, object] = {"removed": removed_name, "only_stuck": stuck}
     facts |= {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
     return staff_page(request, "groups/learners.html", staff, None, **facts)
 
@@ -314,10 +347,17 @@ def _cell_scope(
     session: AsyncSession, staff: Staff, catalog: CatalogView, lang: str, period: str, lesson: str, cell: str
 ) -> ReportScope:
     """Raises ReportNotFound if the group's course has no such cell."""
-    found = catalog.find_lesson(lesson, lang) if lesson.partition("/")[0] == staff.group.course else None
-    if found is None or found.cell(cell) is None:
+    if _find_lesson(staff, catalog, lang, lesson).cell(cell) is None:
         raise ReportNotFound
     return _scope(session, staff, catalog, lang, period)
+
+
+def _find_lesson(staff: Staff, catalog: CatalogView, lang: str, key: str) -> Lesson:
+    """Raises ReportNotFound if the group's course has no such lesson."""
+    found = catalog.find_lesson(key, lang) if key.partition("/")[0] == staff.group.course else None
+    if found is None:
+        raise ReportNotFound
+    return found
 
 
 async def _report(name: str, scope: ReportScope) -> ReportTable:
@@ -336,9 +376,27 @@ def _period(period: str) -> dict[str, object]:
     return {"period": period if period in PERIODS else DEFAULT_PERIOD, "periods": list(PERIODS)}
 
 
-def _csv_response(table: ReportTable) -> Response:
-    return Response(to_csv(table.csv_rows()), media_type="text/csv", headers=_csv_headers(table.name))
+def _csv_response(request: Request, group: Group, table: ReportTable, period: str) -> Response:
+    origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
+
+    def address(link: ReportLink) -> str:
+        path = request.app.url_path_for(link.route, lang=current_language(), **link.parts)
+        return f"{origin}{path}{link.anchor}"
+
+    rows = table.csv_rows(group_zone(group), address)
+    back = PERIODS.get(period, PERIODS[DEFAULT_PERIOD])
+    headers = _csv_headers(group, table.name, f"{back.days}-days" if back else "all")
+    return Response(BYTE_ORDER_MARK + to_csv(rows), media_type="text/csv", headers=headers)
 
 
-def _csv_headers(name: str) -> dict[str, str]:
-    return {**NO_STORE, "content-disposition": f'attachment; filename="lockstep-{name}.csv"'}
+def _csv_headers(group: Group, *parts: str) -> dict[str, str]:
+    """With the name of the file, from the group's name and these parts."""
+    named = "-".join(("lockstep", *filter(None, [_slug(group.name)]), *parts))
+    ascii_name = named if named.isascii() else "-".join(("lockstep", *parts))
+    disposition = f"attachment; filename=\"{ascii_name}.csv\"; filename*=UTF-8''{quote(named)}.csv"
+    return {**NO_STORE, "content-disposition": disposition}
+
+
+def _slug(name: str) -> str:
+    """The letters and digits of a name, of any language, with hyphens between words. Pure."""
+    return "-".join(re.findall(r"[^\W_]+", name.lower()))

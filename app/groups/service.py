@@ -46,8 +46,8 @@ class OwnGroup:
     group: Group
     member: GroupMember
     learners: int
-    staff: Sequence[str]
-    """The names of its instructors and assistants: they see the work of its learners."""
+    staff: Sequence[tuple[str, str]]
+    """Roles and names of its instructors and assistants: they see the work of its learners."""
 
 
 def group_zone(group: Group) -> ZoneInfo:
@@ -183,14 +183,16 @@ async def list_own_groups(session: AsyncSession, account: Account) -> Sequence[O
     return [OwnGroup(group, member, count, staff[group.id]) for group, member, count in rows]
 
 
-async def _staff_names(session: AsyncSession, groups: Sequence[str]) -> Mapping[str, Sequence[str]]:
+async def _staff_names(session: AsyncSession, groups: Sequence[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Who sees the learners of each of these groups, apart from admins; see ``permissions.staff_role``."""
     sees = or_(GroupMember.role == GroupRole.assistant, Account.role != Role.learner)
-    mine = select(GroupMember.group_id, Account.name).join(Account, Account.id == GroupMember.account_id)
+    mine = select(GroupMember.group_id, GroupMember.role, Account.name).join(
+        Account, Account.id == GroupMember.account_id
+    )
     staff = mine.where(GroupMember.group_id.in_(groups), GroupMember.role != GroupRole.learner, sees)
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for group, name in await session.execute(staff.order_by(Account.name, Account.id)):
-        names[group].append(name)
+    names: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for group, role, name in await session.execute(staff.order_by(Account.name, Account.id)):
+        names[group].append((role, name))
     return names
 
 

@@ -6,6 +6,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Begins a file that spreadsheets are to read as UTF-8: Excel takes one without it for the code page of the machine."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -16,6 +17,7 @@ from app.db import Database, now, sortable_id
 from app.exercises.models import Submission
 from app.exercises.verdicts import CheckResult, dump_results
 from app.groups.cell_details import describe_errors, describe_limits, describe_wrong_answers
+from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import (
     LearnerLesson,
     LessonStanding,
@@ -135,7 +137,7 @@ class Filled:
 
 
 def texts(table: ReportTable) -> list[list[str]]:
-    return [list(row) for row in list(table.csv_rows())[1:]]
+    return [list(row) for row in list(table.csv_rows(ZoneInfo("UTC")))[1:]]
 
 
 @pytest.fixture
@@ -193,6 +195,28 @@ async def test_exercises_count_tries_and_who_is_stuck(filled: Filled) -> None:
         (cells,) = (await REPORTS["exercises"](scope)).rows
     assert [cell.raw for cell in cells[1:]] == [3, 2, 1, 2.3, 1]  # what the API has
     assert row[0].startswith("Your turn")
+
+
+async def test_the_bars_of_all_columns_are_shares_of_all_learners(filled: Filled) -> None:
+    await filled.opened("Ada", 20, completed=True)
+    await filled.opened("Bob", 8)
+    await filled.tried("Ada", "passed")
+    for _ in range(3):
+        await filled.tried("Bob", "failed", CheckResult("takes_one", 5, "failed"))
+    await filled.ran("Ada", "error", error="ValueError")
+
+    shares: dict[str, list[float | None]] = {}
+    async with filled.scope() as scope:
+        for name in ("lessons", "exercises", "errors"):
+            (row,) = (await REPORTS[name](scope)).rows
+            shares[name] = [cell.share for cell in row[1:]]
+        for describe, cell in ((describe_errors, "make-data"), (describe_wrong_answers, "mean")):
+            (row,) = (await describe(scope, LESSON, cell)).table.rows
+            shares[cell] = [cell.share for cell in row[1:]]
+    third = pytest.approx(1 / 3)
+    assert shares["lessons"] == [pytest.approx(2 / 3), 0, third, third]
+    assert shares["exercises"] == [pytest.approx(2 / 3), third, third, None, third]
+    assert shares["errors"] == shares["make-data"] == shares["mean"] == [third, None]
 
 
 async def test_errors_and_limits_are_counted_by_cell_and_learner(filled: Filled) -> None:
@@ -272,16 +296,85 @@ async def test_submissions_that_end_before_a_check_are_wrong_answers_with_a_kind
     assert sorted(answer.checks[0] for answer in bob) == limits
 
 
+async def test_who_is_stuck_is_listed_by_name_whether_or_not_code_is_shown(filled: Filled) -> None:
+    first = CheckResult("is_the_mean", 5, "failed", "secret")
+    for days_ago in (4, 3, 2):
+        await filled.tried("Bob", "failed", first, days_ago=days_ago)
+        await filled.tried("Ada", "failed", first, days_ago=days_ago)
+        await filled.tried("Outsider", "failed", first, days_ago=days_ago)
+    last = CheckResult("takes_one", 5, "error", "secret")
+    await filled.tried("Bob", "failed", CheckResult("is_the_mean", 5, "passed"), last)
+    await filled.tried("Ada", "passed")
+    await filled.tried("Cyd", "failed", first)
+
+    async with filled.scope() as scope:
+        table = await list_stuck(scope, LESSON, "mean")
+        recent = await list_stuck(scope, LESSON, "none")
+        found = await list_learners(scope, "", 0, 0, only_stuck=True)
+        everyone = await list_learners(scope, "", 0, 0)
+    ((name, tries, at, check),) = texts(table)
+    assert (name, tries, at) == ("Bob", "4", (NOW - timedelta(days=1)).strftime("%Y-%m-%d %H:%M:%S"))
+    assert check.endswith(": ended with an error")
+    assert "secret" not in str(table.rows)
+    link = table.rows[0][0].link
+    assert link is not None
+    assert link.parts["account_id"] == filled.people["Bob"].id
+    assert list(recent.rows) == []
+    assert [row.account.name for row in found.rows] == ["Bob"]
+    assert [row.stuck for row in everyone.rows] == [0, 1, 0]
+
+
+async def test_who_stopped_in_a_lesson_is_listed_by_name(filled: Filled) -> None:
+    for name, days_ago in (("Ada", 2), ("Bob", 8), ("Cyd", 9), ("Outsider", 9)):
+        await filled.opened(name, days_ago)
+
+    async with filled.scope() as scope:
+        table = await list_stopped(scope, LESSON)
+        elsewhere = await list_stopped(scope, "course/two")
+    assert [row[0] for row in texts(table)] == ["Bob", "Cyd"]
+    assert list(elsewhere.rows) == []
+
+
+async def test_a_list_of_learners_says_when_it_is_not_complete(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.groups.learner_lists.MAX_LISTED", 1)
+    for name in ("Ada", "Bob"):
+        await filled.opened(name, 8)
+
+    async with filled.scope() as scope:
+        table = await list_stopped(scope, LESSON)
+    assert len(table.rows) == 1
+    assert table.hint.endswith("This list shows the latest 1.")
+
+
 async def test_questions_without_an_answer_are_listed(filled: Filled) -> None:
     await filled.asked("Ada", "Why twice?\n\n" + "long " * 60, reply_count=1)
-    await filled.asked("Bob", "=What?")
+    await filled.asked("Bob", "=What?", cell="make-data")
+    await filled.asked("Cyd", "**half** of `x`\n\n```python\nx\n```", reply_count=2)
     await filled.asked("Bob", "Answered", answer_id="x")
     await filled.asked("Bob", "Hidden", state="hidden")
     await filled.asked("Outsider", "Not ours")
 
     found = await filled.report("questions")
-    assert [(row[0][:10], row[1], row[4]) for row in found] == [("=What?", "Bob", "0"), ("Why twice?", "Ada", "1")]
+    assert [(row[0][:10], row[1], row[5]) for row in found] == [
+        ("=What?", "Bob", "0"),
+        ("Why twice?", "Ada", "1"),
+        ("half of x ", "Cyd", "2"),
+    ]
     assert len(found[1][0]) <= 120
+    assert [row[3] for row in found] == ["Make data", "", ""]
+
+
+async def test_the_file_of_questions_has_addresses_and_times_of_the_group(filled: Filled) -> None:
+    at = datetime(2026, 11, 28, 5, 41, 31, 615416, UTC)
+    await filled.asked("Bob", "Why?", cell="make-data", created_at=at)
+
+    async with filled.scope() as scope:
+        table = await REPORTS["questions"](scope)
+    head, row = table.csv_rows(ZoneInfo("Asia/Seoul"), lambda link: f"to {link.parts['comment_id']}")
+    assert (head[4], row[4]) == ("Asked (Asia/Seoul)", "2026-11-28 14:41:31")
+    assert head[6] == "Address"
+    assert row[6].startswith("to ")
+    assert table.rows[0][4].raw == "2026-11-28T05:41:31.615416+00:00"  # what the API has
 
 
 async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +399,14 @@ async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, m
 async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.groups.learners._EXPORT_BATCH", 2)
     await filled.opened("Bob", 1, completed=True)
+    for _ in range(3):
+        await filled.tried("Cyd", "failed")
+    await filled.tried("Bob", "failed")
+    await filled.tried("Ada", "passed")
+    filled.group.time_zone = "Asia/Seoul"
     window = report_window(filled.group, "all", NOW)
+    async with filled.scope() as scope:
+        lessons = scope.lessons()
 
     rows: list[Sequence[str]] = [
         row
@@ -314,14 +414,17 @@ async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.
             filled.db,
             filled.group,
             lambda session: ReportScope(session, filled.group, window, filled.catalog, "en", NOW),
-            ["one"],
+            lessons,
         )
     ]
-    assert [(row[0], row[2], row[4]) for row in rows] == [
-        ("name", "completed", "one"),
-        ("Ada", "0", ""),
-        ("Bob", "1", "completed"),
-        ("Cyd", "0", ""),
+    title = "1. Exercise: Your turn"
+    head = ["Name", "Handle", "Lessons completed", "Stuck", "Last seen (Asia/Seoul)", "1. The lesson", title]
+    assert rows[0] == head
+    assert rows[2][4] == (NOW - timedelta(days=1)).astimezone(ZoneInfo("Asia/Seoul")).strftime("%Y-%m-%d %H:%M:%S")
+    assert [(row[0], *row[2:4], *row[5:]) for row in rows[1:]] == [
+        ("Ada", "0", "0", "", "passed"),
+        ("Bob", "1", "0", "completed", "tried"),
+        ("Cyd", "0", "1", "", "stuck"),
     ]
 
 

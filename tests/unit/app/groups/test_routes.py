@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -18,9 +21,12 @@ from app.accounts.models import Account, Role
 from app.accounts.personal_data import erase_account
 from app.accounts.tokens import token_hash
 from app.db import Database, now
+from app.exercises.models import Submission, Verdict
+from app.exercises.verdicts import CheckResult, dump_results
 from app.groups import members
 from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember, GroupRole
 from app.groups.personal_data import export_groups
+from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
 from app.web.dependencies import DATABASE, SETTINGS
 from tests.factories.accounts import signed_in_browser, store_account
@@ -73,6 +79,14 @@ class Classroom:
         async with self.db.writing() as session:
             session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
 
+    async def failed_tries(self, account: Account, count: int) -> None:
+        facts: dict[str, Any] = {"learner_id": account.learner_id, "state": RunState.finished, "outcome": "ok"}
+        for _ in range(count):
+            run = await store_run(self.db, lesson=LESSON, cell="hello", judgement=True, **facts)
+            row = {"run_id": run, "idempotency_key": run, "verdict": Verdict.failed, "lesson_digest": "d"}
+            async with self.db.writing() as session:
+                session.add(Submission(**row, results=dump_results([CheckResult("prints", 5, "failed")])))
+
     def configure(self, **values: Any) -> None:
         """Give the running application other settings."""
         SETTINGS.set(self.app, SETTINGS.get(self.app).model_copy(update=values))
@@ -102,6 +116,7 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
     reading = [f"{group}/reports/{name}{end}" for name in reports for end in ("", ".csv")]
     cell = f"?lesson={LESSON}&cell=hello"
     reading += [f"{group}/learners", f"{group}/learners.csv", f"{group}/learners/{learner}", f"{group}/settings"]
+    reading += [f"{group}/stopped?lesson={LESSON}"]
     reading += [
         f"{group}/cells/{what}{end}{cell}" for what in ("errors", "limits", "wrong-answers") for end in ("", ".csv")
     ]
@@ -174,9 +189,12 @@ async def test_learners_see_in_their_settings_who_sees_them_and_can_leave(room: 
         settings = (await browser.get("/en/settings")).text
         assert 'href="/en/groups"' in settings.partition('class="settings-nav"')[2].partition("</nav>")[0]
         page = (await browser.get("/en/groups")).text
-        assert "Grace &lt;b&gt;, Helper" in page
+        assert "Instructors: Grace &lt;b&gt; · Assistants: Helper · " in page
         assert code in page
         assert f'href="{group}/me"' in page
+    for page in ((await bob.get(link)).text, (await bob.get(f"{group}/me")).text):
+        assert "<dt>Instructors</dt><dd>Grace &lt;b&gt;</dd>" in page
+        assert "<dt>Assistants</dt><dd>Helper</dd>" in page
     await room.change(update(Account).where(Account.id == grace.id).values(role=Role.learner))
     assert "Grace" not in (await ada.get("/en/groups")).text.partition('class="group-list"')[2]
 
@@ -332,13 +350,86 @@ async def test_code_and_messages_are_shown_only_while_a_learner_agrees(room: Cla
         assert "after = &#39;&lt;script&gt;&#39;" in text
         assert "secret &lt;b&gt;value" in text
         assert "agreed&#39;" not in text
-    csv = (await teacher.get(f"{group}/reports/errors.csv")).text
-    assert "hello" in csv.lower()
-    assert "after" not in csv
+    file = (await teacher.get(f"{group}/reports/errors.csv")).text
+    assert "hello" in file.lower()
+    assert "after" not in file
     details = await teacher.get(cell.replace("/errors?", "/errors.csv?"))
     assert details.text.splitlines()[1] == '"ValueError","1","2"'
     assert (await teacher.get(cell.replace("hello", "none"))).status_code == 404
     assert (await teacher.get(cell.replace(LESSON, "other/first"))).status_code == 404
+
+
+async def test_files_open_in_spreadsheets_and_are_named_for_the_group(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher, name="Autumn 2026 / A")
+    korean = await room.create(teacher, name="가을 반")
+    await room.joined(await room.link(teacher, group), "김민준")
+
+    for path, name in (
+        ("reports/lessons.csv?period=7", "lessons-7-days"),
+        ("reports/questions.csv?period=all", "questions-all"),
+        (f"cells/errors.csv?lesson={LESSON}&cell=hello", "cell-errors-30-days"),
+        ("learners.csv", "learners"),
+    ):
+        answer = await teacher.get(f"{group}/{path}")
+        assert answer.content.startswith(b'\xef\xbb\xbf"')
+        assert f'filename="lockstep-autumn-2026-a-{name}.csv"' in answer.headers["content-disposition"]
+    assert "김민준" in answer.content.decode("utf-8-sig")
+    named = (await teacher.get(f"{korean}/learners.csv")).headers["content-disposition"]
+    assert 'filename="lockstep-learners.csv"' in named
+    assert f"filename*=UTF-8''lockstep-{quote('가을-반')}-learners.csv" in named
+
+
+async def test_the_file_of_questions_leads_to_the_comments(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    _, learner = await room.joined(await room.link(teacher, group), "Ada")
+    await learner.post(f"/en/courses/{LESSON}/comments", data={"text": "Why?", "key": "one", "cell": "hello"})
+
+    file = await teacher.get(f"{group}/reports/questions.csv")
+    (row,) = list(csv.reader(file.text.splitlines()))[1:]
+    assert row[0] == "Why?"
+    assert row[-1].startswith("http://test/en/comments/")
+    assert (await teacher.get(row[-1], follow_redirects=True)).status_code == 200
+
+
+async def test_the_period_is_kept_from_tab_to_tab(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    await room.joined(await room.link(teacher, group), "Ada")
+
+    for path in ("reports/errors", "learners", "reviews", "settings"):
+        chosen = (await teacher.get(f"{group}/{path}?period=7")).text
+        for tab in ("reports/exercises", "learners", "reviews"):
+            assert f'href="{group}/{tab}?period=7"' in chosen
+        unknown = (await teacher.get(f"{group}/{path}?period=no")).text
+        assert f'href="{group}/reports/exercises"' in unknown
+    searched = (await teacher.get(f"{group}/learners?period=7")).text
+    assert '<input type="hidden" name="period" value="7">' in searched
+
+
+async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    await room.failed_tries(ada, 3)
+    long_ago = now() - timedelta(days=8)
+    opened = {"learner_id": ada.learner_id, "lesson": LESSON, "started_at": long_ago, "last_seen_at": long_ago}
+    async with room.db.writing() as session:
+        session.add(LessonProgress(**opened, anchor=""))
+
+    for report, anchor in (("exercises", "#stuck"), ("lessons", "")):
+        table = (await teacher.get(f"{group}/reports/{report}?period=all")).text.partition("<tbody>")[2]
+        (link,) = re.findall(r'<td[^>]*>(?:<svg.*?</svg>)?<a href="([^"]*)">1</a>', table)
+        assert "period=all" in link
+        assert link.endswith(anchor)
+        listed = (await teacher.get(unescape(link))).text
+        assert f'<a href="{group}/learners/{ada.id}">Ada</a>' in listed
+    assert "Stuck" in section((await teacher.get(f"{group}/learners/{ada.id}")).text, "exercises-title")
+    assert f"/learners/{ada.id}#exercises" in (await teacher.get(f"{group}/learners?stuck=true")).text
+    await learner.post(f"{group}/leave")
+    assert "Nobody here is stuck." in (await teacher.get(f"{group}/learners?stuck=true")).text
+    assert (await teacher.get(f"{group}/stopped?lesson=other/first")).status_code == 404
 
 
 async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) -> None:
@@ -351,6 +442,24 @@ async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) ->
 
     assert "No run ended with an error" in (await teacher.get(f"{group}/reports/errors?period=all")).text
     assert "No run ended with an error" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+
+
+async def test_a_group_that_has_ended_says_so_on_its_pages_and_in_lists(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    _, admin = await room.person("Root", Role.admin)
+    group = await room.create(teacher)
+    ada, learner = await room.joined(await room.link(teacher, group), "Ada")
+    paths = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and ".csv" not in path]
+    pages = [(teacher, path) for path in (*paths, f"{group}/reviews")] + [(learner, f"{group}/me")]
+    lists = [(who, "/en/groups") for who in (teacher, learner, admin)]
+
+    for who, path in pages + lists:
+        assert not re.search("This group ended|>ended<", (await who.get(path)).text), path
+    await room.change(update(Group).values(ends_at=datetime(2026, 1, 2, tzinfo=UTC), time_zone="UTC"))
+    for who, path in pages:
+        assert "This group ended on Jan 1, 2026." in (await who.get(path)).text, path
+    for who, path in lists:
+        assert '<span class="chip">ended</span>' in (await who.get(path)).text
 
 
 async def test_an_assistant_sees_learners_and_changes_nothing_of_the_group(room: Classroom) -> None:
@@ -635,10 +744,10 @@ async def test_names_of_learners_are_no_formulas_and_no_markup(room: Classroom) 
     group = await room.create(teacher, name="<img src=x>")
     await room.joined(await room.link(teacher, group), "=HYPERLINK(1)")
 
-    csv = await teacher.get(f"{group}/learners.csv")
-    assert csv.text.splitlines()[1].startswith("\"'=HYPERLINK")
-    assert csv.headers["content-type"].startswith("text/csv")
-    assert "no-store" in csv.headers["cache-control"]
+    file = await teacher.get(f"{group}/learners.csv")
+    assert file.text.splitlines()[1].startswith("\"'=HYPERLINK")
+    assert file.headers["content-type"].startswith("text/csv")
+    assert "no-store" in file.headers["cache-control"]
     page = await teacher.get(f"{group}/learners")
     assert "<img" not in page.text
     assert "no-store" in page.headers["cache-control"]
@@ -723,7 +832,7 @@ async def test_members_keep_their_pages_when_the_course_is_gone(room: Classroom)
     ada, learner = await room.joined(await room.link(teacher, group), "Ada", code="yes")
     await room.change(update(Group).values(course="no-longer-served"))
 
-    reading = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and "/cells/" not in path]
+    reading = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and "?lesson=" not in path]
     for path in reading:
         assert (await teacher.get(path)).status_code == 200, path
     assert "no-longer-served" in (await teacher.get(f"{group}/settings")).text
