@@ -93,13 +93,17 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     await learner.goto(grace.site.url("/en/groups"))
     await expect(learner.get_by_text("They see your code.")).to_be_visible()
     await assert_accessible_everywhere(learner, "own groups")
+    await learner.get_by_role("link", name="Leave the group").click()
+    await assert_accessible_everywhere(learner, "leaving a group")
 
     cell = f"cells/errors?lesson={COURSE}%2F{LESSON}&cell={CELL}"
     paths = ["reports/lessons", "reports/errors", "reports/questions", "learners", f"learners/{account.id}", cell]
+    paths.append(f"settings/members/{account.id}/remove")
     for path in paths:
         await teacher.goto(f"{group}/{path}")
         await expect(teacher.locator(".settings-nav [aria-current]")).to_have_count(1)
         await assert_accessible_everywhere(teacher, f"group {path.partition('?')[0]}")
+    await teacher.goto(f"{group}/{cell}")
     await expect(teacher.get_by_text("print(undefined)")).to_be_visible()
     for language in ("ko", "zh"):
         translated = group.replace("/en/", f"/{language}/")
