@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account, EmailFrequency
 from app.accounts.signing import Signer
 from app.db import now
+from app.errors import LockstepError
 from app.groups.errors import (
     REMINDER_PAUSE,
     EmailNotSetUp,
@@ -50,14 +51,22 @@ class ReminderMailer:
         raises.
         """
         member, account = await find_learner(session, staff.group, account_id)
-        if not self.enabled:
-            raise EmailNotSetUp
-        if not accepts_reminders(member, account):
-            raise RemindersRefused
+        if (refusal := self.find_refusal(member, account)) is not None:
+            raise refusal
         message = clean_text(text, MAX_MESSAGE_LENGTH) if text.strip() else ""
         await count_attempt(session, f"group reminder account {staff.account.id}", REMINDERS_PER_SENDER)
         await self._claim(session, member)
         await enqueue(session, self._render(staff, account, message))
+
+    def find_refusal(self, member: GroupMember, account: Account) -> LockstepError | None:
+        """Why a reminder to this learner cannot be sent now; None if it can."""
+        if not self.enabled:
+            return EmailNotSetUp()
+        if not accepts_reminders(member, account):
+            return RemindersRefused()
+        if member.reminded_at is not None and member.reminded_at > now() - REMINDER_PAUSE:
+            return RemindedLately(days=REMINDER_PAUSE.days)
+        return None
 
     async def _claim(self, session: AsyncSession, member: GroupMember) -> None:
         """Compare and swap, so that two members of the staff do not both send one. Raises RemindedLately."""

@@ -13,8 +13,8 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/stopped.html``
     ``table`` (ReportTable), ``title``, ``lesson``, ``period``, ``periods``, ``back``.
 ``groups/learner.html``
-    See ``member_routes``; also ``may_remind``, ``note``: the text to show in the form, ``note_version``: of the note
-    that is stored.
+    See ``member_routes``; also ``no_reminder``: why none can be sent, ``note``: the text to show in the form,
+    ``note_version``: of the note that is stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners,
 from app.groups.member_routes import GroupId, learner_context
 from app.groups.models import Group, GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
-from app.groups.reminders import accepts_reminders
+from app.groups.reminders import ReminderMailer
 from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportLink, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import find_removed, redirect_after, redirect_to_page, staff_page
@@ -238,7 +238,7 @@ async def show_learner(
     catalog: CatalogDep,
     mailer: ReminderMailerDep,
 ) -> HTMLResponse:
-    return await learner_page(request, viewer, group_id, account_id, catalog, email_enabled=mailer.enabled)
+    return await learner_page(request, viewer, group_id, account_id, catalog, mailer=mailer)
 
 
 @router.get("/learners/{account_id}/note", name="set_group_note_again")
@@ -267,9 +267,7 @@ async def set_note(
             staff = await find_staff(session, viewer, group_id)
             await members.set_note(session, staff, account_id, text, fields.get("version", ""))
     except LockstepError as e:
-        return await learner_page(
-            request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, note=text
-        )
+        return await learner_page(request, viewer, group_id, account_id, catalog, e, mailer=mailer, note=text)
     return _to_learner(request, "saved", group_id, account_id)
 
 
@@ -291,9 +289,7 @@ async def send_reminder(
             staff = await find_staff(session, viewer, group_id)
             await mailer.send(session, staff, account_id, text)
     except LockstepError as e:
-        return await learner_page(
-            request, viewer, group_id, account_id, catalog, e, email_enabled=mailer.enabled, message=text
-        )
+        return await learner_page(request, viewer, group_id, account_id, catalog, e, mailer=mailer, message=text)
     return _to_learner(request, "reminder_sent", group_id, account_id)
 
 
@@ -309,7 +305,7 @@ async def learner_page(
     catalog: CatalogView,
     failure: LockstepError | None = None,
     *,
-    email_enabled: bool,
+    mailer: ReminderMailer,
     note: str | None = None,
     message: str = "",
 ) -> HTMLResponse:
@@ -320,7 +316,8 @@ async def learner_page(
         member, account = await members.find_learner(session, staff.group, account_id)
         report = await report_learner(_scope(session, staff, catalog, lang, "all"), account, member)
     facts = learner_context(catalog, report, staff.group, lang)
-    facts["may_remind"] = email_enabled and accepts_reminders(member, account)
+    refusal = mailer.find_refusal(member, account)
+    facts["no_reminder"] = refusal.localized_message() if refusal is not None else ""
     facts["note"] = member.note if note is None else redisplayed_text(note)
     facts["note_version"] = members.note_version(member)
     facts["message"] = redisplayed_text(message)

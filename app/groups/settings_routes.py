@@ -154,8 +154,7 @@ async def change_member(
         async with db.session() as session:
             member = await session.get(GroupMember, (group_id, account_id))
         if member is not None and member.role == GroupRole.learner:
-            enabled = mailer.enabled
-            return await learner_page(request, viewer, group_id, account_id, catalog, e, email_enabled=enabled)
+            return await learner_page(request, viewer, group_id, account_id, catalog, e, mailer=mailer)
         return await _settings_page(request, viewer, group_id, catalog, e)
     if account_id == viewer.account.id and wanted != GroupRole.instructor:
         return redirect_after(request, "saved", "groups")

@@ -616,9 +616,15 @@ async def test_a_reminder_is_sent_once_in_three_days_and_can_be_refused(
     ada, _ = await room.joined(await room.link(teacher, group), "Ada", reminders="yes")
     url = f"{group}/learners/{ada.id}/reminder"
 
+    page, button = f"{group}/learners/{ada.id}", "Send the reminder"
     assert (await teacher.post(url, data={"message": "Come back"})).status_code == 409  # no address of this site
+    assert "This site cannot send email." in (await teacher.get(page)).text
     room.configure(public_url="http://test")
+    assert button in (await teacher.get(page)).text
     sent = await teacher.post(url, data={"message": "Come <b>back</b>"})
+    reminded = (await teacher.get(page)).text
+    assert "was sent less than 3 days ago" in reminded
+    assert button not in reminded
     again = await teacher.post(url, data={"message": "And again"})
 
     assert (sent.status_code, again.status_code) == (303, 429)
@@ -639,7 +645,9 @@ async def test_a_reminder_is_sent_once_in_three_days_and_can_be_refused(
         assert (await program.post(stop, headers=one_click)).status_code == 200
     await room.change(update(GroupMember).values(reminded_at=None))
     assert (await teacher.post(url, data={})).status_code == 409
-    assert "can be sent" in (await teacher.get(f"{group}/learners/{ada.id}")).text
+    refusing = (await teacher.get(page)).text
+    assert "This learner does not accept reminders" in refusing
+    assert button not in refusing
 
 
 async def test_only_instructors_of_the_site_create_groups_and_mistakes_are_named(room: Classroom) -> None:
