@@ -79,6 +79,8 @@ class ReportTable:
     hint: str = ""
     """How to read it."""
     numeric: bool = True
+    last_first: bool = False
+    """Whether phones show the last column first, because the table is read for it."""
     has_addresses: bool = False
     """Whether the CSV has the addresses to which the first column links."""
 

@@ -181,6 +181,7 @@ async def report_lessons(scope: ReportScope) -> ReportTable:
         rows,
         gettext("The course has no lessons."),
         stopped_hint(),
+        last_first=True,
     )
 
 
@@ -274,6 +275,7 @@ async def report_exercises(scope: ReportScope) -> ReportTable:
         rows,
         gettext("Nobody has tried an exercise in this time."),
         stuck_hint(),
+        last_first=True,
     )
 
 

@@ -393,6 +393,18 @@ async def test_the_file_of_questions_leads_to_the_comments(room: Classroom) -> N
     assert (await teacher.get(row[-1], follow_redirects=True)).status_code == 200
 
 
+async def test_cells_of_reports_name_their_columns_for_phones(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    await room.failed_tries(ada, 3)
+
+    page = (await teacher.get(f"{group}/reports/exercises")).text
+    assert 'class="group-table stacks last-first" role="table"' in page
+    labels = re.findall('role="cell" data-label="([^"]*)"', page)
+    assert labels == ["Tried", "Passed", "Passed at once", "Tries per learner", "Stuck"]
+
+
 async def test_the_period_is_kept_from_tab_to_tab(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
@@ -419,7 +431,7 @@ async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Clas
         session.add(LessonProgress(**opened, anchor=""))
 
     for report, anchor in (("exercises", "#stuck"), ("lessons", "")):
-        table = (await teacher.get(f"{group}/reports/{report}?period=all")).text.partition("<tbody>")[2]
+        table = (await teacher.get(f"{group}/reports/{report}?period=all")).text.partition("<tbody")[2]
         (link,) = re.findall(r'<td[^>]*>(?:<svg.*?</svg>)?<a href="([^"]*)">1</a>', table)
         assert "period=all" in link
         assert link.endswith(anchor)
