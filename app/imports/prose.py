@@ -18,6 +18,7 @@ from app.imports.inline_text import InlineRewriter
 from app.imports.outline import Page, ParsedText, heading_text
 from app.imports.references import References
 from app.imports.source import yaml_text
+from app.lessons.analysis import PICTURE_WIDTH
 from app.lessons.directive_specs import DIRECTIVE_SPECS, JUPYTER_OPTIONS
 from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula
@@ -229,13 +230,13 @@ class TextRewriter:
         indent = re.sub(r"[^\s>]", " ", prefix)
         alt = directive.option("alt") or " ".join(directive.body.split())[:200] or self.references.describe(path)
         options = {key: entry.text for key, entry in directive.options.items()} | {"alt": alt}
-        width = re.fullmatch(r"(\d{1,4})(?:px)?", options.pop("width", ""))
-        if "width" in directive.options and not width:
-            self._note(f"width '{directive.option('width')[:20]}' dropped: write a number of pixels")
-        if width:
-            options["width"] = width[1]
-        known = directive.spec.options if directive.spec else {}
-        for key in [key for key in options if key not in known]:
+        width = options.pop("width", "")
+        if PICTURE_WIDTH.fullmatch(width):
+            options["width"] = width.removesuffix("px")
+        elif width:
+            self._note(f"width '{width[:20]}' dropped: write a number of pixels, or a percentage")
+        kept = {*directive.spec.options, "name", "label"}
+        for key in [key for key in options if key not in kept]:
             self._note(f"option '{key[:40]}' of a picture dropped")
             del options[key]
         first = f"{prefix}{directive.markup}{{{directive.name}}} {path}"

@@ -21,7 +21,7 @@ from app.lessons.roles import cited_keys, role_problem, role_reference
 
 _UNDEFINED_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
 _LOWEST_HEADING = 6
-_PICTURE_WIDTH = re.compile(r"[0-9]{1,4}(?:px)?|[0-9]{1,3}(?:\.[0-9]+)?%")
+PICTURE_WIDTH = re.compile(r"[0-9]{1,4}(?:px)?|[0-9]{1,3}(?:\.[0-9]+)?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Analyzer:
         steps = _steps_in_caption(tokens, i) if token.type == "figure_open" else 0
         self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'", steps)
         width = directive.option("width")
-        if width and not (_PICTURE_WIDTH.fullmatch(width) and width.strip("0px%.")):
+        if width and not (PICTURE_WIDTH.fullmatch(width) and width.strip("0px%.")):
             self.warn("'width' must be a whole number of pixels, or a percentage", directive.options["width"].line)
 
     def task_opens(self, token: Token, tokens: list[Token], i: int) -> None:

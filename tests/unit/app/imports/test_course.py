@@ -144,6 +144,26 @@ def test_pictures_become_assets_wherever_they_come_from(source: Path, courses: P
     assert "there is no file '../secret.png' here" in _said(report)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ":name: fig-loss\n:width: 50%\n:alt: Falling loss",
+        ":label: fig-loss\n:width: 50%\n:alt: Falling loss",
+        "---\nname: fig-loss\nwidth: 50%\nalt: Falling loss\n---",
+    ],
+)
+def test_a_figure_keeps_its_name_and_its_width(source: Path, courses: Path, options: str) -> None:
+    (source / "loss.png").write_bytes(PNG)
+    figure = f"```{{figure}} loss.png\n{options}\n\nLoss.\n```\n"
+    (source / "a.md").write_text(f"# Loss\n\nThe loss falls in every step, see {{numref}}`fig-loss`.\n\n{figure}")
+
+    lesson, report = _lesson(source, courses, "a.md")
+
+    assert ":width: '50%'\n" in lesson.source
+    assert 'href="#fig-loss">Figure 1</a>' in str(lesson.blocks[0])
+    assert "dropped" not in _said(report)
+
+
 def test_html_becomes_markdown_and_scripts_go(source: Path, courses: Path) -> None:
     file = _notebook(
         source,
