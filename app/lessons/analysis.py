@@ -17,7 +17,15 @@ from app.lessons.markdown import ParsedMarkdown
 from app.lessons.model import Heading
 from app.lessons.plain_text import plain_text, text_id
 from app.lessons.raw_html import mark_formatting
-from app.lessons.roles import cited_keys, role_problem, role_reference
+from app.lessons.roles import (
+    ROLES,
+    cited_keys,
+    is_known_role,
+    reference_problem,
+    role_problem,
+    role_reference,
+    similar_role,
+)
 
 _UNDEFINED_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
 _LOWEST_HEADING = 6
@@ -85,10 +93,14 @@ class _Analyzer:
     found: LessonAnalysis
     line: int = 1
     level: int = 1
+    written: int = 1
+    """The level of the last heading as its author wrote it."""
     task: str = ""
     """The directive of the task that the walk is in; empty outside."""
     deeper: bool = False
     """Whether every heading moves down by one level, because the text has more headings like its title."""
+    roles_listed: bool = False
+    """Whether a warning has named all roles, which is said once."""
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number that made a heading's ID unique, by the ID without it."""
 
@@ -107,10 +119,11 @@ class _Analyzer:
             return
         if written == 1:
             self.warn("a lesson has one title; start this heading with ##")
-        level = written + self.deeper
-        if level > self.level + 1:
-            self.warn(f"a heading of level {level} follows one of level {self.level}; write {'#' * (self.level + 1)}")
-        level = min(level, self.level + 1, _LOWEST_HEADING)
+        deepest = self.written + 1
+        if written > deepest:
+            self.warn(f"a heading of level {written} follows one of level {self.written}; write {'#' * deepest}")
+        self.written = min(written, deepest)
+        level = min(written + self.deeper, self.level + 1, _LOWEST_HEADING)
         if not text:
             self.warn("the heading is empty; write its text or remove it")
         self.level = level
@@ -206,14 +219,26 @@ class _Analyzer:
         if name == "math":
             self._formula(role.content, line, block=False)
             return
-        problem = role_problem(name, role.content, labels)
-        if problem is not None:
+        if not is_known_role(name):
+            self._unknown_role(name, line)
+        elif (broken := reference_problem(name, role.content, labels)) is not None:
+            self.found.faults.append(LessonError(line, broken, blocks=False))
+        elif (problem := role_problem(name, role.content, labels)) is not None:
             self.warn(problem, line)
         target = role_reference(name, role.content)
         if target is not None:
             self.found.references.append(LessonReference(target, line))
         if name.startswith("cite"):
             labels.cited |= dict.fromkeys(cited_keys(role.content))
+
+    def _unknown_role(self, name: str, line: int) -> None:
+        text = f"unknown role {{{name[:40]}}}: its words are shown as they are"
+        similar = similar_role(name)
+        if similar:
+            self.warn(f"{text}; did you mean '{similar}'?", line)
+            return
+        self.warn(f"{text}; use one of {', '.join(ROLES)}" if not self.roles_listed else text, line)
+        self.roles_listed = True
 
     def _formula(self, latex: str, line: int, *, block: bool) -> None:
         try:

@@ -44,6 +44,8 @@ _CHOICE_MARK = re.compile(r"\[([ xX])\](?:[ \t\n]+|$)")
 _TERM_LINE = re.compile(r"(?m)^(?=\S)(?!:)(?P<term>.+)\n(?P<meaning>(?:[ \t]+\S.*(?:\n|$))+)")
 _MAX_DEPTH = 8
 """How deep directives may be nested."""
+_AT_MARGIN = ("code-cell", "quiz", "predict")
+"""Directives that are never inside another block. One that is tells of the other block's missing end."""
 _MAX_INCLUDES = 50
 _MAX_INCLUDED_BYTES = 1_000_000
 """Of all files that a lesson includes together, each as often as it is included."""
@@ -69,6 +71,8 @@ class DirectiveExpander:
         self._lines = lines
         self._faults = faults
         self._folder: Path | None = env.get("folder")
+        self._around: list[Directive] = []
+        """The directives around the tokens that are being expanded, the outermost first."""
 
     def expand(self, tokens: list[Token], depth: int = 0) -> Iterator[Token]:
         """Replace the fences of directives with the directives' tokens."""
@@ -86,7 +90,8 @@ class DirectiveExpander:
                 yield token
                 continue
             directive = parse_directive(token.info, token.content, token.map[0] + 1, token.map[1], token.markup)
-            self._faults += _fence_errors(token, directive, self._lines)
+            if not (self._around and directive is not None and directive.name in _AT_MARGIN):
+                self._faults += _fence_errors(token, directive, self._lines)
             if directive is None:
                 if token.type == "fence":
                     yield token
@@ -130,13 +135,24 @@ class DirectiveExpander:
         elif kind in ("silent", "dropped"):
             yield _token("dropped", fence, directive)
         else:
+            self._around.append(directive)
             yield from _EXPANSIONS[kind](self, directive, fence, depth)
+            self._around.pop()
+
+    def _block_around(self) -> tuple[str, str]:
+        """The outermost block that is open here, as an author finds it, and what to do about it."""
+        if not self._around:
+            return "another block", "move it to the left margin"
+        outermost = self._around[0]
+        hint = f"close that with {outermost.markup} above this, or move this to the left margin"
+        return f"the {{{outermost.name}}} of line {outermost.line}", hint
 
     # --- cells and tasks ---
 
     def _cell(self, directive: Directive, fence: Token, *, nested: bool, solved: bool) -> Token:
         if nested:
-            text = "a code cell cannot be inside another block, so its code is only shown; move it to the left margin"
+            block, hint = self._block_around()
+            text = f"a code cell cannot be inside {block}, so its code is only shown; {hint}"
         elif directive.argument not in PYTHON_LANGUAGES:
             text = f"a cell cannot run {directive.argument[:40]!r}, so its code is only shown; write python"
         else:
@@ -157,7 +173,8 @@ class DirectiveExpander:
             yield _token("gate_close", fence, directive, nesting=-1)
             return
         if nested:
-            text = f"{{{directive.name}}} cannot be inside another block; move it to the left margin"
+            block, hint = self._block_around()
+            text = f"{{{directive.name}}} cannot be inside {block}; {hint}"
             self._faults.append(LessonError(directive.line, text))
         body = self._body(directive.body, directive.body_line, depth)
         yield _token("task_open", fence, directive, nesting=1)

@@ -6,6 +6,7 @@ A directive is a fence whose info string is ``{name} argument``. Its body may st
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Iterable, Iterator
@@ -20,10 +21,11 @@ from app.lessons.directive_specs import (
     UNKNOWN_SPEC,
     DirectiveSpec,
 )
-from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, parse_yaml_mapping
+from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, parse_yaml_mapping, unquoted_colon
 
 _INFO_STRING = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
 _OPTION_LINE = re.compile(r"[ \t]*:(?P<key>[A-Za-z][\w.+-]*):(?:[ \t]+(?P<value>.*)|[ \t]*)$")
+_PLAIN_LINE = re.compile(r"([a-z][a-z-]*):[ \t]+\S.*")
 _SIMILAR = 0.75
 """How similar an unknown word has to be to a known one to be a misspelling of it, from 0 to 1."""
 
@@ -115,10 +117,25 @@ def _split_options(lines: list[str], line: int, *, strict: bool) -> tuple[dict[s
     except InvalidYaml as e:
         if not strict and not dashes:
             return _plain_options(given, line), used, []
+        rows = text.split("\n")
+        row = rows[e.line - at] if e.line - at < len(rows) else ""
         hint = "write it as 'key: value'" if dashes else "write each option as ':key: value'"
-        return {}, used, [LessonError(e.line, f"the options cannot be read: {e.reason}; {hint}", blocks=strict)]
+        reason = f"the options cannot be read: {e.reason}; {hint}"
+        problem = unquoted_colon(row, "" if dashes else ":") or reason
+        return _readable_options(rows, at), used, [LessonError(e.line, problem, blocks=strict)]
     faults = [LessonError(entry.line, f"the option '{key}' is given twice; keep one") for key, entry in repeated]
     return entries, used, faults
+
+
+def _readable_options(rows: list[str], line: int) -> dict[str, YamlEntry]:
+    """The options that can be read on their own, so that an error in one of them is not followed by others."""
+    entries: dict[str, YamlEntry] = {}
+    for number, row in enumerate(rows, line):
+        try:
+            entries |= parse_yaml_mapping(row, number)[0]
+        except InvalidYaml:
+            continue
+    return entries
 
 
 def _may_be_option(text: str, *, strict: bool) -> bool:
@@ -134,13 +151,12 @@ def _plain_options(lines: list[str], line: int) -> dict[str, YamlEntry]:
 def _usage_errors(directive: Directive) -> Iterator[LessonError]:
     spec = directive.spec
     if spec is UNKNOWN_SPEC:
-        yield unknown_word(
-            directive.line,
-            f"unknown directive {{{directive.name[:40]}}}",
-            directive.name,
-            LOCKSTEP_DIRECTIVES,
-            "its text is shown in a box; write {admonition}, or remove it",
-        )
+        meant = similar_word(directive.name, DIRECTIVE_SPECS)
+        otherwise = "its text is shown in a box; write {admonition}, or remove it"
+        if meant:
+            otherwise = f"did you mean '{meant}'? Its text is shown in a box"
+        what = f"unknown directive {{{directive.name[:40]}}}"
+        yield unknown_word(directive.line, what, directive.name, LOCKSTEP_DIRECTIVES, otherwise)
         return
     if spec.kind == "dropped":
         yield lesson_warning(directive.line, f"{{{directive.name}}} is left out; {spec.about.partition(': ')[2]}")
@@ -161,6 +177,31 @@ def _usage_errors(directive: Directive) -> Iterator[LessonError]:
             usable = f"use one of {_sorted_names(spec.options)}" if spec.options else "it takes none"
             what = f"unknown option '{key[:40]}' of {{{directive.name}}}"
             yield unknown_word(entry.line, what, key, known, f"it has no effect; {usable}")
+    meant = _option_without_colon(directive)
+    if meant:
+        text = (
+            f"this line is not an option, because it has no colon in front; write ':{meant}: …' if it is meant as one"
+        )
+        yield lesson_warning(directive.body_line, text)
+
+
+def _option_without_colon(directive: Directive) -> str:
+    """The option that the first line of the body looks like; empty if it is something else."""
+    match = _PLAIN_LINE.match(directive.body)
+    if match is None or directive.spec.kind == "code":
+        return ""
+    if directive.spec.kind != "cell":
+        return match[1] if match[1] in directive.spec.options else ""
+    return "" if _assigns(match[0]) else similar_word(match[1], directive.spec.options)
+
+
+def _assigns(line: str) -> bool:
+    """Whether a line such as ``name: str = "x"`` is Python that gives a variable a value."""
+    try:
+        statement = ast.parse(line).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return False
+    return isinstance(statement, ast.AnnAssign) and statement.value is not None
 
 
 def _takes_option(directive: Directive, key: str) -> bool:
@@ -176,10 +217,16 @@ def _takes_option(directive: Directive, key: str) -> bool:
 
 def unknown_word(line: int, what: str, word: str, known: Iterable[str], otherwise: str) -> LessonError:
     """An error if ``word`` is a misspelling of a known one, which its author needs, or else a warning."""
-    similar = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=_SIMILAR)
+    similar = similar_word(word, known)
     if similar:
-        return LessonError(line, f"{what}; did you mean '{similar[0]}'?")
+        return LessonError(line, f"{what}; did you mean '{similar}'?")
     return lesson_warning(line, f"{what}: {otherwise}")
+
+
+def similar_word(word: str, known: Iterable[str], cutoff: float = _SIMILAR) -> str:
+    """The known word that ``word`` is a misspelling of; empty if it is none."""
+    similar = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=cutoff)
+    return similar[0] if similar else ""
 
 
 def _sorted_names(names: Iterable[str]) -> str:

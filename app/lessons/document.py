@@ -148,8 +148,9 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     first = parsed.tokens[0] if parsed.tokens else None
     front = first.content if first is not None and first.type == "front_matter" else None
     header, faults = parse_front_matter(front, english.header if english else None)
-    front_is_open = front is None and source.startswith("---\n")
-    if front_is_open:
+    front_is_unread = header == FrontMatter() and bool(faults)
+    if front is None and source.startswith("---\n"):
+        front_is_unread = True
         faults = [LessonError(1, "the front matter is not closed; write a line with --- below its last key")]
     if english is not None:
         header = header.on_top_of(english.header)
@@ -159,7 +160,7 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     needed = header.requires or () if english is None else ()
     found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
     faults += parsed.faults + found.faults
-    if not titled and not front_is_open:
+    if not titled and not front_is_unread:
         text = "the lesson has no title; start its text with '# …', or add 'title: …' to the front matter"
         faults.append(lesson_warning(1, text))
     questions, tasks = _parse_tasks(parsed.tokens)
@@ -181,7 +182,9 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         questions, wrong_questions = merge_questions(questions, english.questions)
         faults += [*wrong, *wrong_questions, *task_translation_errors(tasks, english.tasks)]
     faults += [fault for question in questions for fault in question_errors(question)]
-    faults += [*task_errors(tasks, cells), *gate_errors(parsed.tokens, cells), *prediction_errors(questions, cells)]
+    shown_only = _names_of_nested_cells(parsed.tokens)  # which is an error of its own
+    answered = [question for question in questions if question.cell not in shown_only]
+    faults += [*task_errors(tasks, cells), *gate_errors(parsed.tokens, cells), *prediction_errors(answered, cells)]
     if all(token.type in _IGNORED_TOKENS for token in parsed.tokens):
         faults.append(LessonError(1, "the lesson is empty; write its text below the front matter"))
     in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
@@ -208,6 +211,11 @@ def _parse_tasks(tokens: Sequence[Token]) -> tuple[list[SourceQuestion], list[So
     return questions, tasks
 
 
+def _names_of_nested_cells(tokens: Sequence[Token]) -> frozenset[str]:
+    directives = [token.meta["directive"] for token in tokens if token.type == "listing"]
+    return frozenset(each.option("name") for each in directives if each.name == "code-cell")
+
+
 # --- cells -----------------------------------------------------------------------------------------------------
 
 
@@ -220,8 +228,10 @@ def _parse_cells(
     """
     cells: list[SourceCell] = []
     faults: list[LessonError] = []
+    directives: list[Directive] = []
     for token in tokens:
         if token.type == "cell":
+            directives.append(token.meta["directive"])
             cell, wrong = _parse_cell(token.meta["directive"])
             if token.meta["solution"] and (english is None or cell.tags is not None):
                 cell = replace(cell, tags=(cell.tags or frozenset()) | {CellTag.hide_input})
@@ -234,17 +244,18 @@ def _parse_cells(
     taken = taken | {cell.name for cell in cells if cell.name}
     nameless = [number for number, cell in enumerate(cells) if not cell.name]
     theirs = iter([cell.name for cell in english.cells if cell.unnamed and cell.name not in taken] if english else [])
+    readable = [number for number in nameless if not directives[number].faults]
     numbers: dict[str, int] = {}
     for number in nameless:
         name = next(theirs, None) or derived_name(cells[number].code, taken, numbers)
         cells[number] = replace(cells[number], name=name, unnamed=True)
         taken.add(name)
-    if nameless and english is None:
-        who = "a cell has no name" if len(nameless) == 1 else f"{len(nameless)} cells have no names"
+    if readable and english is None:
+        who = "a cell has no name" if len(readable) == 1 else f"{len(readable)} cells have no names"
         text = (
             f"{who}, so the first words of the code are used; add ':name: what-it-does' before learners comment on it"
         )
-        faults.append(lesson_warning(cells[nameless[0]].fence_line, text))
+        faults.append(lesson_warning(cells[readable[0]].fence_line, text))
     return cells, faults
 
 

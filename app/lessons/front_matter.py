@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from app.lessons.directives import LessonError, unknown_word
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.model import LessonStatus
-from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping
+from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping, unquoted_colon
 from runners.wire.protocol import TOPOLOGY_FORMS, TooLargeTopology, Topology, UnknownTopology
 
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -54,7 +54,6 @@ MYST_KEYS = frozenset(
 """Keys of MyST and Jupyter Book without an effect here, but for ``description``."""
 _OTHER_KEYS = _JUPYTER_KEYS | MYST_KEYS
 _TRANSLATED_KEYS = ("title", "summary")
-_UNQUOTED_COLON = re.compile(r"([a-z_]+):\s+([^'\"\[{>|].*:(?:\s.*|))")
 T = TypeVar("T")
 
 
@@ -135,10 +134,7 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
 
 def _unreadable(lines: list[str], error: InvalidYaml) -> str:
     row = lines[error.line - 2] if 0 <= error.line - 2 < len(lines) else ""
-    if with_colon := _UNQUOTED_COLON.fullmatch(row):
-        key, value = with_colon.groups()
-        return f"the value of '{key}' has a colon; put it in quotation marks: {key}: '{value[:60]}'"
-    return f"the front matter cannot be read: {error.reason}; write 'key: value' lines"
+    return unquoted_colon(row) or f"the front matter cannot be read: {error.reason}; write 'key: value' lines"
 
 
 def _translation_conflicts(

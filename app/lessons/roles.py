@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from markdown_it.common.utils import escapeHtml
 
 from app.i18n import N_, gettext
+from app.lessons.directives import similar_word
 from app.lessons.labels import Label, Labels
 from app.lessons.links import InvalidLink, LinkTarget, parse_link
 
@@ -122,13 +123,36 @@ def solution_title(exercise: str, labels: Labels) -> str:
     return gettext("Solution to {exercise}").format(exercise=words) if words else gettext("Solution")
 
 
-def role_problem(name: str, content: str, labels: Labels) -> str | None:
-    """What is wrong with a role, and what to write; None if nothing is."""
+def is_known_role(name: str) -> bool:
+    standard = read_role(name, "").name
+    return standard in ROLES or standard == "cite:t"
+
+
+def similar_role(name: str) -> str:
+    """The role that ``name`` is a misspelling of; empty if it is none."""
+    return similar_word(name, [*ROLES, *_ALIASES])
+
+
+def reference_problem(name: str, content: str, labels: Labels) -> str | None:
+    """What is wrong with a reference to something with a name, and what to write; None if nothing is."""
     role = read_role(name, content)
-    if role.name in ("ref", "numref") and role.target not in labels.by_name:
-        return f"nothing here has the name '{role.target[:40]}'; write ({role.target[:40]})= above it, or correct it"
-    if role.name == "eq" and role.target not in labels.by_name:
-        return f"no formula has the name '{role.target[:40]}'; write ({role.target[:40]}) behind its $$"
+    wanted = role.target[:40]
+    if role.name not in ("ref", "numref", "eq") or role.target in labels.by_name:
+        return None
+    names = [each for each, label in labels.by_name.items() if role.name != "eq" or label.kind == "equation"]
+    meant = similar_word(role.target, names, cutoff=0.6)
+    if role.name == "eq":
+        return f"no formula has the name '{wanted}'; " + (
+            f"did you mean '{meant}'?" if meant else f"write ({wanted}) behind its $$"
+        )
+    return f"nothing here has the name '{wanted}'; " + (
+        f"did you mean '{meant}'?" if meant else f"write ({wanted})= above it, or correct it"
+    )
+
+
+def role_problem(name: str, content: str, labels: Labels) -> str | None:
+    """What is wrong with a known role other than a reference, and what to write; None if nothing is."""
+    role = read_role(name, content)
     if role.name == "term" and _term_id(role, labels) is None:
         return f"no glossary of this lesson has the term '{role.target[:40]}'; add it, or write the word"
     if role.name in ("cite", "cite:t"):
@@ -140,8 +164,6 @@ def role_problem(name: str, content: str, labels: Labels) -> str | None:
         return f"the file '{role.target[:80]}' is not in the lesson; put it in assets/ and write assets/…"
     if role.name == "doc" and role_reference(name, content) is None:
         return f"'{role.target[:60]}' is not a lesson of this course; write the name of its folder"
-    if role.name not in ROLES and role.name != "cite:t":
-        return f"unknown role {{{name[:40]}}}: its words are shown as they are; use one of {', '.join(ROLES)}"
     return None
 
 
@@ -200,9 +222,9 @@ def _abbreviation(content: str) -> str:
 
 def _reference(role: TextRole, labels: Labels) -> str:
     label = labels.by_name.get(role.target)
-    if label is None:
-        return escapeHtml(role.words or role.target)
     words = role.words
+    if label is None:
+        return escapeHtml(words.replace("%s", "?").replace("{number}", "?") or role.target)
     if role.name == "numref" and words:
         words = words.replace("%s", str(label.number or "")).replace("{number}", str(label.number or ""))
         words = words.replace("{name}", label.title)

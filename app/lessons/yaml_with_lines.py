@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import yaml
@@ -9,6 +10,7 @@ import yaml
 MAX_NODES = 300
 """Aliases can make a short text expand to a huge one; a lesson's front matter has a few dozen nodes."""
 
+_UNQUOTED_COLON = re.compile(r"([A-Za-z][\w.+-]*):\s+([^'\"\[{>|].*:(?:\s.*|))")
 YamlValue = str | list["YamlValue"] | dict[str, "YamlValue"]
 
 
@@ -32,6 +34,16 @@ class InvalidYaml(Exception):
         super().__init__(reason)
         self.line = line
         self.reason = reason
+
+
+def unquoted_colon(row: str, mark: str = "") -> str | None:
+    """What is wrong with ``key: value`` if the value has a colon; None if it has none. Options have a ``mark`` before."""
+    match = _UNQUOTED_COLON.fullmatch(row.strip())
+    if match is None:
+        return None
+    key, value = match[1], match[2].strip("\u2018\u2019\u201c\u201d")[:60]
+    quote = '"' if "'" in value else "'"
+    return f"the value of '{key}' has a colon; put it in quotation marks: {mark}{key}: {quote}{value}{quote}"
 
 
 def parse_yaml_mapping(text: str, first_line: int) -> tuple[dict[str, YamlEntry], list[tuple[str, YamlEntry]]]:

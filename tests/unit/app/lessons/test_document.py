@@ -31,6 +31,9 @@ def test_a_good_lesson_has_no_mistakes() -> None:
             3,
             "a cell has no name, so the first words of the code are used; add",
         ),
+        ("```{fgure} assets/x.png\n```\n", 1, "unknown directive {fgure}: did you mean 'figure'?"),
+        (f"{OPTIONS}:name: one\nexpects: 'loss: 1.5'\nx = 1\n```\n", 3, "write ':expect: …' if it is meant as one"),
+        ("```{figure} assets/x.png\nalt: A\n```\n", 2, "write ':alt: …' if it is meant as one"),
         (f"{CELL}\n{CELL}", 7, "a cell named 'one' is already on line 7; give this one another name"),
         (
             f"{OPTIONS}:name: One\n\nx\n```\n",
@@ -126,6 +129,9 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         ("One\n$\\frac{a$\n", 2, "the formula cannot be read, so its LaTeX is shown: "),
         ("$$\n\\nosuch{a}\n$$\n", 1, 'the formula cannot be read, so its LaTeX is shown: Unknown command "\\nosuch"'),
         ("{ref}`x`\n", 1, "nothing here has the name 'x'; write (x)= above it, or correct it"),
+        ("(cost)=\n## One\n\n{numref}`t <costs>`\n", 4, "nothing here has the name 'costs'; did you mean 'cost'?"),
+        ("$$\na\n$$ (mean)\n\n{eq}`maen`\n", 5, "no formula has the name 'maen'; did you mean 'mean'?"),
+        ("{nmref}`x`\n", 1, "unknown role {nmref}: its words are shown as they are; did you mean 'numref'?"),
         ("[x](javascript:alert(1))\n", 1, "is not a kind of link that lessons support; write https://…"),
         ("[x](/en/courses/a/b)\n", 1, "is not a valid target; write ../other-lesson/lesson.md, assets/file, #heading"),
         ("Words.[^gone]\n", 1, "there is no footnote 'gone'; add a line '[^gone]: …'"),
@@ -141,6 +147,51 @@ def test_an_error_is_reported_with_its_line(body: str, line: int, words: str) ->
     faults = errors_in_body(body)
 
     assert any(at == line and words in text for at, text in faults), faults
+
+
+@pytest.mark.parametrize("value", ["loss: 1.5", "‘loss: 1.5’", "loss: it's 1.5"])
+def test_a_colon_in_an_option_is_one_error_that_shows_the_quotation_marks(value: str) -> None:
+    quoted = '"loss: it\'s 1.5"' if "it's" in value else "'loss: 1.5'"
+    problem = f"the value of 'expect' has a colon; put it in quotation marks: :expect: {quoted}"
+
+    assert errors_in_body(f"{OPTIONS}:name: one\n:expect: {value}\n\nx = 1\n```\n") == [(3, problem)]
+
+
+def test_an_annotated_variable_is_not_taken_for_an_option() -> None:
+    assert errors_in_body(f'{OPTIONS}:name: one\n\nname: str = "x"\n```\n') == []
+
+
+def test_the_roles_are_listed_once_in_a_lesson() -> None:
+    said = [text for _, text in errors_in_body("{foo}`x`\n\n{bar}`y`\n")]
+
+    assert ["use one of abbr" in text for text in said] == [True, False]
+
+
+def test_a_broken_reference_is_an_error_and_shows_no_placeholder() -> None:
+    document = parse_document(lesson_text("See {numref}`Table %s <costs>`.\n"), "en")
+
+    assert [(fault.warning, fault.blocks) for fault in document.faults] == [(False, False)]
+
+
+def test_a_second_title_does_not_blame_the_headings_below_the_first() -> None:
+    assert [line for line, _ in errors_in_body("## One\n\n### Two\n\n# Second\n\n## Three\n")] == [5]
+
+
+def test_a_block_that_is_not_closed_is_named_where_a_task_begins() -> None:
+    cells = "```{code-cell} python\n:name: sum\n\nprint(3)\n```\n"
+    body = f":::{{warning}}\nWords.\n\n:::{{predict}} How many?\n:name: q\n:cell: sum\n:answer: 3\n\n{cells}:::\n"
+    said = dict(errors_in_body(body))
+
+    assert said[4].startswith("{predict} cannot be inside the {warning} of line 7; close that with ::: above this")
+    assert not [text for text in said.values() if "never closed" in text or "is not a cell" in text]
+
+
+def test_front_matter_that_cannot_be_read_is_the_only_error() -> None:
+    document = parse_document("---\ntitle: One: two\n---\nWords.\n", "en")
+
+    assert [fault.text for fault in document.faults] == [
+        "the value of 'title' has a colon; put it in quotation marks: title: 'One: two'"
+    ]
 
 
 def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
