@@ -108,4 +108,5 @@ def stuck_learners(scope: ReportScope) -> Select[str]:
 def _hint(rows: Sequence[object], hint: str) -> str:
     if len(rows) < MAX_LISTED:
         return hint
-    return f"{hint} {gettext('This list shows the latest {most}.').format(most=MAX_LISTED)}"
+    incomplete = gettext("This list shows the latest {most}.").format(most=MAX_LISTED)
+    return f"{hint} {incomplete}"
