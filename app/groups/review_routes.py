@@ -4,7 +4,7 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, 
 
 ``groups/reviews.html``
     ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list; ``unsaved``: the
-    fields that were typed for a review that is gone.
+    fields that were typed for a review that is gone; ``reviewed``: whether the course has exercises that are reviewed.
 ``groups/review.html``
     ``found`` (GroupReview), ``earlier`` (GroupReviews), ``lines`` (ReviewedLine), ``results`` (CheckResult), ``titles``
     of checks by name, ``remark``: the stored one as HTML, ``seen``: IDs of the comments, ``viewer_id``: of the account,
@@ -229,10 +229,17 @@ def _queue_page(
     failure: LockstepError | None = None,
     unsaved: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
+    lang = request.path_params["lang"]
     facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved or {}}
-    return staff_page(
-        request, "groups/reviews.html", staff, failure, **facts, **_titles(catalog, request.path_params["lang"])
-    )
+    facts["reviewed"] = reviews_exercises(catalog, staff.group.course, lang)
+    return staff_page(request, "groups/reviews.html", staff, failure, **facts, **_titles(catalog, lang))
+
+
+def reviews_exercises(catalog: CatalogView, course: str, lang: str) -> bool:
+    """Whether instructors review any exercise of the course."""
+    outline = catalog.find_outline(course, lang)
+    lessons = [entry.lesson for entry in outline.lessons if entry.lesson] if outline is not None else []
+    return any(cell.exercise.is_reviewed for lesson in lessons for cell in lesson.exercises if cell.exercise)
 
 
 async def _facts(session: AsyncSession, review: Review, catalog: CatalogView, lang: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -26,12 +27,15 @@ from app.exercises.verdicts import CheckResult, dump_results
 from app.groups import members
 from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember, GroupRole
 from app.groups.personal_data import export_groups
+from app.groups.review_routes import reviews_exercises
+from app.lessons.catalog import Catalog
 from app.progress.models import LessonProgress
 from app.runs.models import RunEvent, RunState
 from app.web.dependencies import DATABASE, SETTINGS
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
+from tests.factories.exercises import write_exercise_lesson
 from tests.factories.mailbox import Mailbox
 from tests.factories.stored_runs import store_run
 
@@ -403,6 +407,31 @@ async def test_cells_of_reports_name_their_columns_for_phones(room: Classroom) -
     assert 'class="group-table stacks last-first" role="table"' in page
     labels = re.findall('role="cell" data-label="([^"]*)"', page)
     assert labels == ["Tried", "Passed", "Passed at once", "Tries per learner", "Stuck"]
+
+
+async def test_the_page_of_reviews_says_if_no_exercise_is_reviewed(
+    room: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+
+    assert "No exercise of this course is reviewed." in (await teacher.get(f"{group}/reviews")).text
+    monkeypatch.setattr("app.groups.review_routes.reviews_exercises", lambda *_: True)
+    assert "No exercise of this course is reviewed." not in (await teacher.get(f"{group}/reviews")).text
+
+
+@pytest.mark.parametrize("reviewed", [True, False])
+def test_a_course_reviews_exercises_if_a_lesson_says_so(tmp_path: Path, reviewed: bool) -> None:
+    write_exercise_lesson(tmp_path)
+    lesson = next(tmp_path.rglob("lesson.md"))
+    if reviewed:
+        text = lesson.read_text(encoding="utf-8").replace(":xp: 25\n", ":xp: 25\n:review: manual\n")
+        lesson.write_text(text, encoding="utf-8")
+    catalog = Catalog(tmp_path, quiet=True)
+    catalog.reload()
+
+    assert reviews_exercises(catalog, "course", "en") is reviewed
+    assert not reviews_exercises(catalog, "none", "en")
 
 
 async def test_the_period_is_kept_from_tab_to_tab(room: Classroom) -> None:
