@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, TypedDict
 
@@ -18,7 +19,7 @@ from app.cli.lesson_cover import draw_covers
 from app.cli.lesson_diff import diff_translations
 from app.cli.lesson_export import export_lessons
 from app.cli.lesson_import import import_lessons
-from app.cli.lesson_new import new_lesson
+from app.cli.lesson_new import new_lesson, template_texts
 from app.cli.lesson_open import open_lesson
 from app.cli.lesson_preview import preview_lesson
 from app.cli.lesson_report import CheckedCase, CheckReport, ReportFormat, format_error
@@ -37,7 +38,7 @@ from app.lessons.errors import LessonFileError
 from app.lessons.json_schema import course_schema, front_matter_schema
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
 from app.lessons.lost_names import lost_names
-from app.lessons.model import Cell, CellTag, Lesson
+from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
 from runners.wire.client import RunnerClient, RunnerError
@@ -69,8 +70,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
         for row in rows:
-            languages = " ".join(row["languages"])
-            typer.echo(f"{row['slug']:32} {row['minutes']:>4} min  {row['status']:10}  {languages:8}  {row['title']}")
+            typer.echo(_row_line(row))
     for problem in catalog.problems:
         print_message(format_error(problem))
     if not rows and catalog.problems:
@@ -107,7 +107,9 @@ def check(
     catalog = _catalog(settings)
     lessons, mistakes = _select_lessons(catalog, target)
     keys = {lesson.key for lesson in lessons}
-    mistakes += [m for lesson in catalog.every() if lesson.key in keys for m in jupyter_metadata_errors(lesson)]
+    chosen = [lesson for lesson in catalog.with_drafts.every() if lesson.key in keys]
+    mistakes += [m for lesson in chosen for m in _jupyter_errors(lesson)]
+    mistakes += template_texts([lesson for lesson in chosen if not _is_unfinished(lesson)])
     if target is None:
         mistakes += _achievement_errors(catalog)
     report = CheckReport(
@@ -138,6 +140,15 @@ def check(
         typer.echo(report.written(form))
     if report.failed:
         raise typer.Exit(1)
+
+
+def _jupyter_errors(lesson: Lesson) -> list[LessonFileError]:
+    """They are warnings while its author is still writing the lesson."""
+    return [replace(one, warning=one.warning or _is_unfinished(lesson)) for one in jupyter_metadata_errors(lesson)]
+
+
+def _is_unfinished(lesson: Lesson) -> bool:
+    return lesson.status is LessonStatus.draft and not lesson.scheduled
 
 
 def _catalog(settings: Settings) -> Catalog:
@@ -177,6 +188,7 @@ class LessonRow(TypedDict):
     languages: list[str]
     minutes: int
     status: str
+    publish_at: str | None
     exercises: list[str]
     predictions: list[str]
     quizzes: list[str]
@@ -190,11 +202,19 @@ def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
         url=f"{settings.public_url}/{lesson.language}/courses/{lesson.key}",
         languages=list(lesson.languages),
         minutes=lesson.minutes,
-        status=str(lesson.status),
+        status="scheduled" if lesson.scheduled else str(lesson.status),
+        publish_at=lesson.publish_at.isoformat() if lesson.publish_at is not None else None,
         exercises=[cell.name for cell in lesson.exercises],
         predictions=[prediction.name for prediction in lesson.predictions],
         quizzes=[quiz.name for quiz in lesson.quizzes],
     )
+
+
+def _row_line(row: LessonRow) -> str:
+    when = row["publish_at"] if row["status"] == "scheduled" else None
+    status = f"scheduled for {datetime.fromisoformat(when):%Y-%m-%d %H:%M} UTC" if when else row["status"]
+    languages = " ".join(row["languages"])
+    return f"{row['course']:24} {row['slug']:32} {row['minutes']:>4} min  {languages:8}  {row['title']}  ({status})"
 
 
 def _select_lessons(catalog: Catalog, target: str | None) -> tuple[list[Lesson], list[LessonFileError]]:

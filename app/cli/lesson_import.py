@@ -102,7 +102,7 @@ def _opened(source: str, report: Report) -> Iterator[tuple[SourceTree, CoursePla
 def _print(report: Report) -> None:
     for change in report.changes:
         typer.echo(plain_text(str(change)))
-    for failure in report.failures:
+    for failure in [*report.warnings, *report.failures]:
         print_message(plain_text(str(failure)))
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +20,10 @@ from app.cli.console import USAGE_ERROR, fail, read_settings
 from app.cli.lesson_report import shown_path
 from app.lessons.course_file import parse_course
 from app.lessons.document import LessonDecodeError, decode_source
+from app.lessons.errors import LessonFileError
 from app.lessons.front_matter import MAX_SLUG_LENGTH, SLUG_PATTERN
 from app.lessons.jupyter_metadata import JUPYTEXT
+from app.lessons.model import Lesson
 from app.settings import Settings
 from runners.wire.jupyter_kernels import JupyterKernel
 from runners.wire.protocol import Topology
@@ -30,8 +32,12 @@ _TOPOLOGY = "gpu:4"
 _MAX_TITLE = 200
 _SLUG_RULE = f"use lowercase letters, digits, and hyphens, at most {MAX_SLUG_LENGTH} characters, as in first-steps"
 
-_TEXT = """
-Write here what readers will be able to do after this lesson. Then show it:
+_COURSE_SUMMARY = "Write here what this course is about."
+_LESSON_SUMMARY = "Write here, in a sentence or two, what the lesson is about."
+_FIRST_SENTENCE = "Write here what readers will be able to do after this lesson."
+_TEXT = (
+    f"\n{_FIRST_SENTENCE}"
+    + """ Then show it:
 
 ```{code-cell} ipython3
 :name: replicas
@@ -73,6 +79,7 @@ print(global_batch_size(32, 4), "should be 128")
 Every replica gets a batch of its own, so the global batch is the sum of all of them.
 ```
 """
+)
 _CHECKS = '''"""Checks of the exercise. They run in the judge, on inputs that no learner has seen."""
 
 from runners.checks import Work, check, equal
@@ -183,12 +190,27 @@ def _course_folder(settings: Settings, course: str) -> Path:
     return root / found[0]
 
 
+def template_texts(lessons: Iterable[Lesson]) -> Iterator[LessonFileError]:
+    """Warn of sentences of the template that these lessons and their courses still have."""
+    files = {path: None for lesson in lessons for path in (lesson.source_path, _course_file(lesson))}
+    for path in files:
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            found = next((text for text in (_COURSE_SUMMARY, _LESSON_SUMMARY, _FIRST_SENTENCE) if text in line), None)
+            if found:
+                text = f"learners read '{found}', which is the template's; write your own text"
+                yield LessonFileError(path, number, text, blocks=False, warning=True)
+
+
+def _course_file(lesson: Lesson) -> Path:
+    return lesson.source_path.parent.parent / "course.toml"
+
+
 def _course_with(folder: Path, slug: str) -> str:
     """The text of the course's file with the new lesson."""
     file = folder / "course.toml"
     if not folder.exists():
         title = json.dumps(_words(folder.name))
-        head = f'title.en = {title}\nsummary.en = "Write here what this course is about."\n'
+        head = f"title.en = {title}\nsummary.en = {json.dumps(_COURSE_SUMMARY)}\n"
         return f'{head}\n[[modules]]\nslug = "start"\ntitle.en = "Start"\nlessons = [{json.dumps(slug)}]\n'
     if not file.is_file():
         fail(f"{shown_path(folder)} is not a course: it has no course.toml. Choose another with --course.", USAGE_ERROR)
@@ -229,7 +251,7 @@ def _front_matter(title: str) -> str:
     kernel = JupyterKernel(Topology.parse(_TOPOLOGY))
     values = {
         "title": title,
-        "summary": "Write here, in a sentence or two, what the lesson is about.",
+        "summary": _LESSON_SUMMARY,
         "minutes": 10,
         "status": "draft",
         "topology": _TOPOLOGY,

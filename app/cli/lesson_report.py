@@ -81,11 +81,13 @@ class CheckReport:
             "lessons": self.lessons,
             "errors": [_place(one) for one in self.mistakes],
             "warnings": [_place(one) for one in self.warnings],
+            "unexpected_outcomes": self.failures,
             "cases": [
                 {
                     "lesson": case.lesson,
                     "name": case.name,
                     "outcome": case.outcome,
+                    "expected": not case.errors,
                     "seconds": round(case.duration_s, 3),
                     "errors": [_place(one) for one in case.errors],
                 }
@@ -100,6 +102,9 @@ class CheckReport:
             _case(files, "files", f"{shown_path(mistake.path)}:{mistake.line}", 0.0, [mistake])
         if not self.mistakes:
             _case(files, "files", "no errors", 0.0, [])
+        if self.warnings:
+            said = "\n".join(format_error(one) for one in self.warnings)
+            ElementTree.SubElement(files, "system-out").text = _xml_text(said)
         for lesson in dict.fromkeys(case.lesson for case in self.cases):
             cases = [case for case in self.cases if case.lesson == lesson]
             suite = _suite(root, lesson, len(cases), sum(bool(case.errors) for case in cases))

@@ -19,7 +19,7 @@ from app.imports.notebook import read_notebook
 from app.imports.outline import Page, index_pages, make_page
 from app.imports.prose import TextRewriter
 from app.imports.references import References
-from app.imports.report import CannotImport, Report
+from app.imports.report import CannotImport, Change, Report
 from app.imports.source import MAX_FILE_BYTES, CodeSegment, SourceDocument, TextSegment, read_markdown, slug
 from app.imports.source_tree import AssetFolder, SourceTree
 from app.lessons.document import MAX_SOURCE_BYTES
@@ -32,6 +32,7 @@ from runners.wire.protocol import Topology, UnknownTopology
 _log = structlog.get_logger(__name__)
 
 _EMBEDDED = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=%\s]*", re.ASCII)
+_CITATION = re.compile(r"\{cite[\w:]*\}`")
 _WORDS_PER_MINUTE = 180
 _MAX_SUMMARY = 200
 
@@ -185,6 +186,9 @@ def _convert(
         cells = CellWriter(report, page.title)
         rewriter = TextRewriter(page, references, cells, {h.at: level for h, level in page.new_levels()})
         body = "\n".join(_body(page, rewriter, references, cells))
+        if plan.bibliographies and _CITATION.search(body) and "{bibliography}" not in body:
+            report.note(file, "{bibliography} added at the end, because the text cites works")
+            body += "\n```{bibliography}\n```\n"
         summary = page.document.summary or rewriter.summary
         text = _front_matter(page, summary, body, cells.count, options, report) + body
         if len(text.encode()) > MAX_SOURCE_BYTES:
@@ -319,8 +323,9 @@ def _write(target: Path, toml: str, lessons: list[ImportedLesson], report: Repor
                 _write_lesson(folder / lesson.slug, lesson)
             (folder / "course.toml").write_text(toml, encoding="utf-8")
             for mistake in load_snapshot(Path(temporary), Snapshot()).mistakes:
-                place = f"{mistake.path.relative_to(folder)}:{mistake.line}"
-                report.fail(place, mistake.text)
+                place = f"{mistake.path.relative_to(temporary)}:{mistake.line}"
+                found = report.warnings if mistake.warning else report.failures
+                found.append(Change(place, mistake.message))
             before = Path(temporary) / "before"
             if replace and target.exists():
                 target.rename(before)

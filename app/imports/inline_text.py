@@ -94,7 +94,7 @@ class InlineRewriter:
             words = ""
             if match.start() == start + 1:  # [](page.md): MyST shows the title of the page
                 page = self._references.find_page(href.partition("#")[0])
-                words = page.title if page is not None else self._references.label_text(href) or href
+                words = page.title if page is not None else self._references.label_text(href.removeprefix("#")) or href
             self._edits.append((match.start(), match.end(), f"{words}]({target}{match['title'] or ''})"))
 
     def _image(self, image: Token, *, in_link: bool) -> None:

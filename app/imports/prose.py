@@ -24,6 +24,7 @@ from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula
 from app.lessons.highlight import can_highlight
 from app.lessons.markdown import BODY_PARSER
+from app.lessons.roles import read_role
 
 _INFO = re.compile(r"\{([\w:.-]+)\}[ \t]*(.*)")
 _DROPPED = {
@@ -111,6 +112,8 @@ class TextRewriter:
                 return start, end, self._heading(number, parsed, start, tokens[i + 1])
             case "myst_target" if self._labels_title(number, tokens[i + 1 : i + 2]):
                 return start, end, []  # links to the title need no label
+            case "myst_block_break" if token.content.strip():
+                return start, end, ["+++"]  # without the metadata of another site's parts
             case "html_block":
                 return start, end, _prefixed(lines[start], html_to_markdown(token.content, self.html))
             case "inline":
@@ -164,7 +167,7 @@ class TextRewriter:
             return _prefixed(lines[0], made)
         text = self._inline("\n".join(lines), same, in_table=in_table)
         if not self.summary and not in_table and tokens[i - 1].type == "paragraph_open" and tokens[i - 1].level == 0:
-            words = heading_text(token)
+            words = heading_text(token) if not _refers(token) else ""
             if len(words.split()) > 4 and not words.lower().startswith(("copyright", "licensed", "author", "©")):
                 self.summary = words
         return text.split("\n")
@@ -277,6 +280,12 @@ class TextRewriter:
             return None
         self.references.report.note(parsed.segment.place(1), f"{last.markup} added at the end of an open code block")
         return count, count, [last.markup]
+
+
+def _refers(paragraph: Token) -> bool:
+    """Whether a paragraph has references, whose numbers and names only the page can show."""
+    names = [child.meta["name"] for child in paragraph.children or () if child.type == "myst_role"]
+    return any(read_role(name, "").name in ("ref", "numref", "eq", "cite", "cite:t", "doc") for name in names)
 
 
 def _row(tokens: Sequence[Token], i: int) -> Iterator[Token]:

@@ -64,8 +64,9 @@ class References:
         if parts.scheme:
             return None
         if not parts.path:
-            found = self.page.ids.get(normalized(unquote(parts.fragment)))
-            return f"#{quote(found)}" if found else None
+            label = unquote(parts.fragment)
+            found = self.page.ids.get(normalized(label))
+            return f"#{quote(found)}" if found else self.label_link(label)
         return self.document_link(parts.path, unquote(parts.fragment)) or self.file_link(href) or self.label_link(href)
 
     def document_link(self, path: str, fragment: str = "") -> str | None:

@@ -25,6 +25,8 @@ class Report:
     """Everything that an author may want to look at after an import."""
 
     changes: list[Change] = field(default_factory=list)
+    warnings: list[Change] = field(default_factory=list)
+    """What the pages of the result cannot show."""
     failures: list[Change] = field(default_factory=list)
     """Files that were left out, and errors that are left in the result."""
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from app.lessons.directives import LessonError, unknown_word
+from app.lessons.directives import LessonError, lesson_warning, unknown_word
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.model import LessonStatus
 from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping, unquoted_colon
@@ -53,6 +53,7 @@ MYST_KEYS = frozenset(
 )
 """Keys of MyST and Jupyter Book without an effect here, but for ``description``."""
 _OTHER_KEYS = _JUPYTER_KEYS | MYST_KEYS
+_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}")
 _TRANSLATED_KEYS = ("title", "summary")
 T = TypeVar("T")
 
@@ -129,6 +130,9 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
     faults += machine_option_errors(header, entries)
     if english is not None:
         faults += _translation_conflicts(header, english, entries)
+    elif header.publish_at is not None and header.status in (None, LessonStatus.draft):
+        text = "'publish_at' has no effect on a draft, which stays hidden; write status: published beside it"
+        faults.append(lesson_warning(entries["publish_at"].line, text))
     return header, faults
 
 
@@ -193,7 +197,7 @@ def _parse_publish_at(value: YamlValue) -> datetime:
         at = datetime.fromisoformat(str(value))
     except ValueError:
         at = None
-    if at is None or (at.tzinfo is None and "T" in str(value).upper()):
+    if at is None or (at.tzinfo is None and not _DATE.fullmatch(str(value))):
         raise InvalidValue("must be a date, or a time with its zone; write 2027-03-01 or 2027-03-01T09:00+09:00")
     try:
         return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)

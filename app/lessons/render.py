@@ -83,7 +83,7 @@ def render_lesson(
         source_path=path,
         digest=digest,
         was=header.was or (),
-        publish_at=header.publish_at,
+        publish_at=header.publish_at if header.status not in (None, LessonStatus.draft) else None,
     )
 
 

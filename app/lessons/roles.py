@@ -157,9 +157,8 @@ def role_problem(name: str, content: str, labels: Labels) -> str | None:
         return f"no glossary of this lesson has the term '{role.target[:40]}'; add it, or write the word"
     if role.name in ("cite", "cite:t"):
         lost = [key for key in cited_keys(role.target) if key not in labels.works]
-        return (
-            f"no bibliography of this lesson has the work '{lost[0][:40]}'; add it to the .bib file" if lost else None
-        )
+        hint = "add it to the .bib file" if labels.works else "add a {bibliography}, which reads the .bib files here"
+        return f"no bibliography of this lesson has the work '{lost[0][:40]}'; {hint}" if lost else None
     if role.name == "download" and _download(role) is None:
         return f"the file '{role.target[:80]}' is not in the lesson; put it in assets/ and write assets/…"
     if role.name == "doc" and role_reference(name, content) is None:

@@ -37,7 +37,7 @@ class InvalidYaml(Exception):
 
 
 def unquoted_colon(row: str, mark: str = "") -> str | None:
-    """What is wrong with ``key: value`` if the value has a colon; None if it has none. Options have a ``mark`` before."""
+    """What is wrong with ``key: value`` if the value has a colon; None if it has none. Options begin with ``mark``."""
     match = _UNQUOTED_COLON.fullmatch(row.strip())
     if match is None:
         return None

@@ -70,6 +70,7 @@ def test_the_list_is_json_for_programs(lessons: Path) -> None:
             "languages": ["en", "ko"],
             "minutes": 5,
             "status": "published",
+            "publish_at": None,
             "exercises": [],
             "predictions": [],
             "quizzes": [],
@@ -83,6 +84,33 @@ def test_the_list_names_exercises_predictions_and_quizzes(lessons: Path) -> None
 
     assert (row["exercises"], row["quizzes"]) == (["mean"], ["what-divides"])
     assert row["predictions"] == ["which-number", "printed", "order", "choice"]
+
+
+def test_the_list_says_when_a_scheduled_lesson_is_published(lessons: Path) -> None:
+    scheduled = f"{HEADER}publish_at: 2999-01-01T09:00+09:00\n"
+    write_lesson(lessons / "small" / "first", CELL, header=scheduled)
+
+    assert "small " in (text := _lockstep("list").stdout)
+    assert "(scheduled for 2999-01-01 00:00 UTC)" in text
+
+
+def test_a_draft_that_jupyterlab_would_damage_is_a_warning(lessons: Path) -> None:
+    write_lesson(lessons / "small" / "first", CELL, header=FRONT_MATTER.replace("published", "draft"))
+    result = _lockstep("check", "first", "--static")
+
+    assert result.exit_code == 0
+    assert "warning: saving this file in JupyterLab would delete its front matter" in result.stdout
+
+
+@pytest.mark.parametrize(("status", "warned"), [("published", True), ("draft", False)])
+def test_sentences_of_the_template_are_named_when_learners_read_them(lessons: Path, status: str, warned: bool) -> None:
+    summary = "Write here, in a sentence or two, what the lesson is about."
+    header = HEADER.replace("published", status).replace("It teaches.", summary)
+    write_lesson(lessons / "small" / "first", CELL, header=header)
+    result = _lockstep("check", "first", "--static")
+
+    assert result.exit_code == 0
+    assert ("lesson.md:3: warning: learners read 'Write here, in a sentence" in result.stdout) == warned
 
 
 def test_a_mistake_in_a_wrong_answer_belongs_to_its_lesson(lessons: Path) -> None:

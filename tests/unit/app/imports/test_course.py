@@ -164,6 +164,32 @@ def test_a_figure_keeps_its_name_and_its_width(source: Path, courses: Path, opti
     assert "dropped" not in _said(report)
 
 
+def test_a_book_that_cites_gets_a_bibliography_and_links_between_its_pages(source: Path, courses: Path) -> None:
+    (source / "references.bib").write_text("@article{a, title={T}, author={A, B}, year={2017}}\n")
+    (source / "a.md").write_text(
+        "# One\n\nAs {cite}`a` say, this is the first of two pages.\n\nPlain words are the summary of it.\n\n"
+        '+++ {"part": "abstract"}\n\nSee [](#far) for more.\n'
+    )
+    (source / "b.md").write_text("# Two\n\nThe second of the two pages is here.\n\n(far)=\n## Far away\n\nWords.\n")
+    _, report = _import(source, courses)
+    one = next(lesson for lesson in _lessons(courses) if lesson.slug == "a")
+
+    assert (report.failures, report.warnings) == ([], [])
+    assert "```{bibliography}" in one.source
+    assert one.summary == "Plain words are the summary of it."
+    assert "[Far away](../b/lesson.md#far)" in one.source
+    assert "abstract" not in one.source
+
+
+def test_what_a_page_cannot_show_is_a_warning_that_names_the_course(source: Path, courses: Path) -> None:
+    (source / "a.md").write_text("# One\n\n{nosuch}`x` are the words of this paragraph.\n")
+    _, report = _import(source, courses)
+
+    assert report.failures == []
+    assert str(report.warnings[0]).startswith("imported/a/lesson.md:")
+    assert ": warning: unknown role {nosuch}" in str(report.warnings[0])
+
+
 def test_html_becomes_markdown_and_scripts_go(source: Path, courses: Path) -> None:
     file = _notebook(
         source,

@@ -211,6 +211,12 @@ def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
         (FRONT_MATTER + "titel: x\n", 6, "unknown key 'titel'; did you mean 'title'?"),
         (FRONT_MATTER + "title: again\n", 6, "'title' is given twice; keep one"),
         (f"{FRONT_MATTER}publish_at: 2027-03-01T09:00\n", 6, "'publish_at' must be a date, or a time with its zone"),
+        (f"{FRONT_MATTER}publish_at: 2027-03-01 09:00\n", 6, "'publish_at' must be a date, or a time with its zone"),
+        (
+            FRONT_MATTER.replace("published", "draft") + "publish_at: 2027-03-01\n",
+            6,
+            "'publish_at' has no effect on a draft, which stays hidden; write status: published beside it",
+        ),
         (f"{FRONT_MATTER}publish_at: soon\n", 6, "'publish_at' must be a date, or a time with its zone; write 2027-"),
         (f"{FRONT_MATTER}was: [Old]\n", 6, "'was' has a former name 'Old'; use lowercase letters"),
         (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' must be a whole number from 1 to 600"),
