@@ -15,13 +15,14 @@ from markdown_it.token import Token
 
 from app.i18n import gettext
 from app.lessons.directives import Directive
+from app.lessons.labels import Labels, collect_labels
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.markdown import parse_markdown
 from app.lessons.render_directives import ADMONITION_TITLES, is_collapsible
 from app.lessons.render_exercises import TASK_TITLES
-from app.lessons.roles import ELEMENTS, read_role
+from app.lessons.roles import ELEMENTS, label_words, read_role, reference_words
 
-_BEFORE_FENCE = re.compile(r"^[^`:~]*")
+_BEFORE_FENCE = re.compile(r"^[^`:~$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class _Writer:
     """``page`` is the URL of the lesson's page, which makes links to other lessons absolute."""
 
     page: str
+    labels: Labels
     pictures: set[str] = field(default_factory=set)
 
 
@@ -55,12 +57,13 @@ def plain_markdown_parts(source: str, page: str, folder: Path | None = None) -> 
     tokens = parse_markdown(source, folder).tokens
     first = tokens[0].map[1] if tokens and tokens[0].type == "front_matter" and tokens[0].map else 0
     parts: list[MarkdownPart | CellPlaceholder] = []
+    labels, _ = collect_labels(tokens)
     start = first
     for token in [*tokens, None]:
         if token is not None and token.type != "cell":
             continue
         end = token.map[0] if token is not None and token.map else len(lines)
-        writer = _Writer(page)
+        writer = _Writer(page, labels)
         text = _rewrite(writer, lines, tokens, start, end).strip("\n")
         if text.strip():
             parts.append(MarkdownPart(text, frozenset(writer.pictures)))
@@ -111,6 +114,9 @@ def _replacement(writer: _Writer, lines: list[str], span: tuple[int, int], token
     match token.type:
         case "myst_target":
             return [f'<a id="{html.escape(token.content)}"></a>']
+        case "math_block" if token.meta.get("name"):
+            formula = _plain_formula(writer, token.content, str(token.meta["name"]))
+            return _prefixed_lines(lines[span[0]], formula)
         case "myst_line_comment" | "myst_block_break":
             return []
         case "inline":
@@ -128,20 +134,25 @@ def _prefixed_lines(first_line: str, text: str) -> list[str]:
 
 def _plain_directive(writer: _Writer, directive: Directive, token: Token) -> str:
     if token.type == "listing":
-        return _plain_listing(directive, token)
+        return _plain_listing(writer, directive, token)
     body = _rewrite_body(writer, token.content if token.type == "include" else directive.body)
     argument = _rewrite_body(writer, directive.argument)
     match directive.spec.kind:
         case "math":
-            return f"$$\n{token.content.strip()}\n$$"
+            return _plain_formula(writer, token.content, directive.label)
         case "image":
             return _plain_picture(writer, directive)
         case "figure":
-            return "\n\n".join(filter(None, (_plain_picture(writer, directive), body)))
+            caption = f"{_number(writer, directive)}{body}".rstrip()
+            return "\n\n".join(filter(None, (_plain_picture(writer, directive), caption)))
         case "video":
             words = directive.option("alt") or directive.argument
             return "\n\n".join((f"[{words}]({_attachment(writer, directive.argument)})", body)).strip()
-        case "table" | "list-table" | "csv-table" | "tab" | "card":
+        case "table" | "list-table" | "csv-table":
+            number = _number(writer, directive)
+            caption = f"{number}{argument}".rstrip() if number or not argument else f"**{argument}**"
+            return "\n\n".join(filter(None, (caption, body)))
+        case "tab" | "card":
             return "\n\n".join(filter(None, (f"**{directive.argument}**" if directive.argument else "", body)))
         case "tabs" | "grid" | "plain" | "include" | "glossary":
             return body
@@ -166,12 +177,29 @@ def _plain_directive(writer: _Writer, directive: Directive, token: Token) -> str
     return _block_quote(title, "\n\n".join(filter(None, (argument, body))))
 
 
-def _plain_listing(directive: Directive, token: Token) -> str:
+def _number(writer: _Writer, directive: Directive) -> str:
+    """What numbers a caption, such as “**Figure 1:** ”; empty if the directive has no number."""
+    label = writer.labels.by_name.get(directive.label)
+    if label is None or label.number is None:
+        return ""
+    return f"**{label_words(label, writer.labels)}:** "
+
+
+def _plain_formula(writer: _Writer, latex: str, name: str) -> str:
+    label = writer.labels.by_name.get(name)
+    number = f"\n\n({label.number})" if label is not None and label.number is not None else ""
+    return f"$$\n{latex.strip()}\n$$" + number
+
+
+def _plain_listing(writer: _Writer, directive: Directive, token: Token) -> str:
     code = token.content.removesuffix("\n")
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", code)), 3)
     shown = f"{fence}{token.info}\n{code}\n{fence}"
     caption = directive.option("caption")
-    return f"**{caption}**\n\n{shown}" if caption and directive.spec.kind != "cell" else shown
+    if directive.spec.kind == "cell":
+        return shown
+    above = f"{_number(writer, directive)}{caption}".rstrip() if _number(writer, directive) else f"**{caption}**"
+    return f"{above}\n\n{shown}" if above.strip("*") else shown
 
 
 def _task_title(writer: _Writer, directive: Directive) -> str:
@@ -221,7 +249,7 @@ def _rewrite_inline(writer: _Writer, lines: list[str], token: Token) -> list[str
     text = "\n".join(lines)
     for child in token.children or ():
         if child.type == "myst_role":
-            text = _plain_role(text, child)
+            text = _plain_role(writer, text, child)
         elif child.type == "link_open":
             href = str(child.attrs.get("href", ""))
             text = text.replace(f"]({href}", f"]({_absolute_url(writer, href)}")
@@ -231,15 +259,15 @@ def _rewrite_inline(writer: _Writer, lines: list[str], token: Token) -> list[str
     return text.split("\n")
 
 
-def _plain_role(text: str, role: Token) -> str:
+def _plain_role(writer: _Writer, text: str, role: Token) -> str:
     written: re.Pattern[str] = re.compile(
         r"\{" + re.escape(role.meta["name"]) + r"\}(`+)" + re.escape(role.content) + r"\1"
     )
-    plain = _plain_words(role.meta["name"], role.content)
+    plain = _plain_words(writer, role.meta["name"], role.content)
     return written.sub(lambda _match: plain, text, count=1)
 
 
-def _plain_words(name: str, content: str) -> str:
+def _plain_words(writer: _Writer, name: str, content: str) -> str:
     role = read_role(name, content)
     words = html.escape(role.words or role.target, quote=False)
     if role.name == "math":
@@ -248,6 +276,7 @@ def _plain_words(name: str, content: str) -> str:
         element = ELEMENTS[role.name]
         return f"<{element}>{html.escape(content)}</{element}>"
     if role.name in ("ref", "numref", "eq"):
+        words = html.escape(reference_words(role, writer.labels), quote=False)
         return f"[{words}](#{quote(role.target)})"
     return f"({words})" if role.name.startswith("cite") else words
 

@@ -219,16 +219,21 @@ def _abbreviation(content: str) -> str:
     return f'<abbr title="{escapeHtml(long)}">{escapeHtml(short)}</abbr>'
 
 
-def _reference(role: TextRole, labels: Labels) -> str:
+def reference_words(role: TextRole, labels: Labels) -> str:
+    """The words of a ``ref``, ``numref`` or ``eq``, with the numbers that the page shows."""
     label = labels.by_name.get(role.target)
-    words = role.words
     if label is None:
-        return escapeHtml(words.replace("%s", "?").replace("{number}", "?") or role.target)
+        return role.words.replace("%s", "?").replace("{number}", "?") or role.target
+    words = role.words
     if role.name == "numref" and words:
         words = words.replace("%s", str(label.number or "")).replace("{number}", str(label.number or ""))
         words = words.replace("{name}", label.title)
-    words = words or label_words(label, labels) or role.target
-    return f'<a href="#{escapeHtml(label.id)}">{escapeHtml(words)}</a>'
+    return words or label_words(label, labels) or role.target
+
+
+def _reference(role: TextRole, labels: Labels) -> str:
+    words, label = escapeHtml(reference_words(role, labels)), labels.by_name.get(role.target)
+    return words if label is None else f'<a href="#{escapeHtml(label.id)}">{words}</a>'
 
 
 def _citation(role: TextRole, labels: Labels) -> str:

@@ -32,6 +32,18 @@ def _markdown(body: str) -> str:
     return part.markdown
 
 
+def test_references_have_the_numbers_of_the_page_and_captions_have_them_too() -> None:
+    text = _markdown(
+        "{numref}`Figure %s <lanes>`, {numref}`Table %s <cost>`, {eq}`mean`, {ref}`lanes`\n\n$$\na\n$$ (mean)\n\n"
+        "```{figure} assets/lanes.svg\n:name: lanes\n:alt: Lanes\n\nFour lanes.\n```\n\n"
+        "```{table} What it costs\n:name: cost\n\n| a |\n|---|\n| 1 |\n```\n"
+    )
+
+    assert text.startswith("[Figure 1](#lanes), [Table 1](#cost), [(1)](#mean), [Figure 1](#lanes)\n\n$$\na\n$$\n\n(1)")
+    assert "![Lanes](attachment:assets-lanes.svg)\n\n**Figure 1:** Four lanes." in text
+    assert "**Table 1:** What it costs\n\n| a |" in text
+
+
 def test_the_notebook_is_valid_and_its_cells_are_those_of_the_lesson() -> None:
     made = build_notebook(render_body(f"# The lesson\n\nWords.\n\n{CELL}"), PAGE)
     again = nbformat.reads(dump_notebook(made), as_version=4)
