@@ -23,6 +23,7 @@ class ShownMistake:
     place: str
     """The file, below the folder of courses, and its line."""
     text: str
+    """Marked if it is only a warning."""
     blocks: bool
 
 
@@ -53,6 +54,6 @@ def course_outlines(request: Request, error: LockstepError) -> Mapping[str, Any]
 def format_mistakes(catalog: CatalogView, course: str = "", slug: str = "") -> list[ShownMistake]:
     """The errors in the files of a lesson, of a course or of all courses, as pages show them to instructors."""
     return [
-        ShownMistake(f"{one.path.relative_to(catalog.root_of(one.path))}:{one.line}", one.text, one.blocks)
+        ShownMistake(f"{one.path.relative_to(catalog.root_of(one.path))}:{one.line}", one.message, one.blocks)
         for one in catalog.mistakes(course, slug)
     ]

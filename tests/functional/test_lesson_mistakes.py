@@ -26,7 +26,7 @@ async def test_the_pages_of_a_lesson_with_an_error_say_where_it_is(app: FastAPI,
     async with await signed_in_browser(app, role) as teacher:
         for path in PAGES:
             page = await teacher.get(path)
-            assert "<code>small/first/lesson.md:23</code> raw HTML is reduced to its words" in page.text
+            assert "<code>small/first/lesson.md:23</code> warning: raw HTML is reduced to its words" in page.text
             assert "<script>alert(1)</script>" not in page.text
             assert page.headers["cache-control"] == "no-store"
 
