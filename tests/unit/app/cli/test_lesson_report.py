@@ -25,6 +25,8 @@ def test_json_has_errors_warnings_and_each_case() -> None:
     read = json.loads(REPORT.written(ReportFormat.json))
 
     assert read["errors"] == [{"file": "/c/one/lesson.md", "line": 3, "text": HOSTILE}]
+    assert [case["expected"] for case in read["cases"]] == [not case["errors"] for case in read["cases"]]
+    assert read["unexpected_outcomes"] == sum(not case["expected"] for case in read["cases"]) > 0
     assert [(case["name"], case["outcome"], case["seconds"], len(case["errors"])) for case in read["cases"]] == [
         ("fit", "ok", 1.25, 0),
         ("plot", "error", 0.5, 1),
