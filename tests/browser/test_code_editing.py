@@ -264,6 +264,27 @@ async def test_the_way_out_of_the_editor_is_said_beside_the_code_and_aloud(hall:
     assert await cell.code() == "x = 1   "
 
 
+async def test_with_the_keyboard_of_a_phone_open_the_caret_and_run_are_visible(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(LESSON)
+    cell = CellPageObject(page, "strategy")
+    await cell.write("\n".join(f"line_{number} = {number}" for number in range(40)))
+
+    await page.set_viewport_size({"width": 390, "height": 400})  # as the keyboard does
+    for keys in ([], ["Control+Home"], ["Control+End"], ["Enter", "x"], ["ArrowUp"] * 20):
+        for key in keys:
+            await page.keyboard.press(key)
+        await expect(page.locator(".key-row:visible")).to_have_count(1)
+        await page.wait_for_function(
+            """() => {
+                const [bar, caret, actions, run, keys] = [
+                    "header", "#cell-strategy .cm-cursor-primary", "#cell-strategy .cell-actions",
+                    "#cell-strategy [data-action=run]", "#cell-strategy .key-row",
+                ].map(selector => document.querySelector(selector).getBoundingClientRect());
+                return caret.top >= bar.bottom && caret.bottom <= actions.top && run.bottom <= keys.top;
+            }"""
+        )
+
+
 async def test_control_enter_runs_and_stays(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "strategy")

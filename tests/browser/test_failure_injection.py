@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from playwright.async_api import Locator, Page, expect
 
@@ -114,6 +116,34 @@ async def test_what_waits_for_a_step_is_a_chip_at_hand_that_takes_it_back(hall: 
         await chip.click()
         await expect(chip).to_have_count(0)
         await expect(page.locator("#armed-result")).to_have_text("Canceled: worker 1 continues.")
+
+
+async def test_an_armed_failure_covers_neither_run_nor_the_row_of_keys(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(PAGE)
+    cell = await ran_on(page, CLUSTER)
+    await page.locator("#session-bar").click()
+    await page.get_by_label("Kill, pause, or slow down at step").fill("1000")
+    await page.get_by_role("button", name="Kill: worker 1").click()
+    await expect(page.locator(".armed-failures li")).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await cell.write("\n".join(f"line_{number} = {number}" for number in range(80)))
+    await page.keyboard.press("Control+Home")
+
+    for focused in (True, False):
+        if not focused:
+            await cell.editor.evaluate("code => code.blur()")
+        await expect(page.locator(".key-row:visible")).to_have_count(int(focused))
+        boxes = [
+            await page.locator(selector).bounding_box()
+            for selector in (
+                f"#cell-{CELL} [data-action=run]",
+                ".armed-failures .chip",
+                ".key-row:visible" if focused else "#session-bar",
+            )
+        ]
+        for above, below in pairwise(box for box in boxes if box is not None):
+            assert above["y"] + above["height"] <= below["y"]
+        assert None not in boxes
 
 
 async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:

@@ -44,13 +44,25 @@ export function keyRow(view: EditorView, tab: () => void): HTMLElement {
   // Tab passes it by, because it goes when the focus leaves the code. A row that scrolls would be a stop by itself.
   for (const each of [row, ...row.querySelectorAll("button")]) each.tabIndex = -1;
   row.addEventListener("pointerdown", (event) => event.preventDefault());
-  const viewport = window.visualViewport;
-  const follow = (): void => {
-    if (viewport) row.style.bottom = `${Math.max(0, window.innerHeight - viewport.height - viewport.offsetTop)}px`;
-  };
-  for (const event of ["resize", "scroll"]) viewport?.addEventListener(event, follow);
   return row;
 }
+
+/** The height of the keyboard over the page, where it does not make the window itself smaller. */
+function keyboardHeight(): number {
+  const viewport = window.visualViewport;
+  return viewport ? Math.max(0, window.innerHeight - viewport.height - viewport.offsetTop) : 0;
+}
+
+/** Puts the row of keys, and what is above it, on the keyboard. */
+function followKeyboard(): void {
+  document.documentElement.style.setProperty("--keyboard", `${keyboardHeight()}px`);
+}
+
+window.visualViewport?.addEventListener("scroll", followKeyboard);
+window.visualViewport?.addEventListener("resize", () => {
+  followKeyboard();
+  for (const view of editors) if (view.hasFocus) view.dispatch({ scrollIntoView: true });
+});
 
 function toolButtons(view: EditorView): HTMLElement[] {
   return [

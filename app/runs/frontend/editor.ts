@@ -204,6 +204,7 @@ function look(label: string, introspector: Introspector): Extension[] {
     errorLine(),
     search({ top: true }),
     viewOptions(),
+    clearOfBars,
     syntaxHighlighting(COLORS),
     replacing,
     EditorState.phrases.of(phrases()),
@@ -217,6 +218,30 @@ function look(label: string, introspector: Introspector): Extension[] {
       translate: "no",
     }),
   ];
+}
+
+/** Scrolls the cursor's line clear of what is fixed to the edges of the window, which CodeMirror takes for visible. */
+const clearOfBars = EditorView.scrollHandler.of((view, { head }, { y }) => {
+  if (y !== "nearest") return false;
+  const line = view.lineBlockAt(head);
+  const { top, bottom } = clearArea(view);
+  const [above, below] = [top - (view.documentTop + line.top), view.documentTop + line.bottom - bottom];
+  if (below > 0) window.scrollBy(0, below);
+  else if (above > 0) window.scrollBy(0, -above);
+  return false;
+});
+
+/** The part of the window that neither the page's bars nor the cell's own actions cover. */
+function clearArea(view: EditorView): { top: number; bottom: number } {
+  const { scrollPaddingTop, scrollPaddingBottom } = getComputedStyle(document.documentElement);
+  const actions = view.dom.closest(".cell")?.querySelector<HTMLElement>(".cell-actions");
+  const { position, bottom } = getComputedStyle(actions ?? view.dom);
+  const covered = actions && position === "sticky" ? actions.offsetHeight + px(bottom) : px(scrollPaddingBottom);
+  return { top: px(scrollPaddingTop), bottom: window.innerHeight - covered };
+}
+
+function px(length: string): number {
+  return Number.parseFloat(length) || 0;
 }
 
 /**
