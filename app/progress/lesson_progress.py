@@ -31,12 +31,19 @@ class LessonVisit:
     anchor: str = ""
 
 
-async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable[LessonVisit]) -> list[LearningEvent]:
-    """Store visits of a locked learner. Returns the events that they claim."""
+async def record_visits(
+    session: AsyncSession, learner_id: str, visits: Iterable[LessonVisit], *, only_opened: bool = False
+) -> list[LearningEvent]:
+    """Store visits of a locked learner. Returns the events that they claim.
+
+    ``only_opened`` ignores visits to lessons that the learner has not opened yet.
+    """
     rows = await _load_rows(session, learner_id)
     facts = []
     for visit in visits:
         row = rows.get(visit.lesson)
+        if row is None and only_opened:
+            continue
         if row is None:
             row = rows[visit.lesson] = LessonProgress(
                 learner_id=learner_id,

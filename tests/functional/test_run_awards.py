@@ -200,9 +200,27 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
             "exercises_done": 0,
             "exercises": 0,
             "end_reached": True,
-            "anchor": "cell-alone",
+            "anchor": "cell-hello",
         }
     ]
+
+
+async def test_running_the_cell_of_the_home_page_opens_no_lesson(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    supervisor.answer = ["1"]
+    await _run(app, client)
+    async with app.state.db.session() as session:
+        learner = await session.scalar(select(LedgerEntry.learner_id).limit(1))
+        header = await app.state.progress.summary.header(session, learner)
+    assert header.level.xp > 0
+    assert header.resume is None
+
+    await client.post("/progress/reading", json={"lessons": [_mark()], "time_zone": "Asia/Seoul"})
+    await _run(app, client, "alone")
+    async with app.state.db.session() as session:
+        header = await app.state.progress.summary.header(session, learner)
+    assert (header.resume.slug, header.resume.anchor) == ("first", "cell-alone")
 
 
 async def test_marks_of_a_stranger_make_a_visitor_of_no_one(app: FastAPI, client: httpx.AsyncClient) -> None:
@@ -277,6 +295,9 @@ async def test_the_header_knows_all_figures(
         monkeypatch.setattr(clock, lambda begin=begin: begin + timedelta(microseconds=next(ticks)))
     supervisor.answer = ["1"]
     await _run(app, client)
+    opened = int(begin.timestamp() * 1000)
+    mark = _mark(opened_at=opened, last_seen_at=opened)
+    await client.post("/progress/reading", json={"lessons": [mark], "time_zone": "UTC"})
     await _run(app, client, "alone")
     summary = app.state.progress.summary
     async with app.state.db.session() as session:
