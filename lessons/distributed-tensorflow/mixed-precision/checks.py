@@ -57,7 +57,7 @@ def large(work: Work) -> None:
 def hidden_shares(work: Work) -> None:
     """A scale, and the scaled gradients of two replicas; without the scale they do not fit into float16."""
     scale = float(2.0 ** work.rng.integers(12, 16))
-    size = int(work.rng.integers(3, 9))
+    size = int(work.rng.integers(8, 14))
     return [work.rng.uniform(1e-4, 4e-4, size=size).astype("float16") for _ in range(2)], scale
 
 
@@ -84,7 +84,7 @@ def all_count(verdicts: list[bool]) -> None:
     "one-verdict",
     "Finite gradients are unscaled and added up",
     xp=10,
-    hints=["What is 0.0002 / 32768 in `float16`?"],
+    hints=["What is 0.0002 / 32768 in `float16`?", "How many digits does a sum in `float16` keep?"],
 )
 def finite(work: Work) -> None:
     shares, scale = hidden_shares(work)
@@ -92,6 +92,7 @@ def finite(work: Work) -> None:
     all_count(verdicts)
     want = (shares[0].astype("float32") + shares[1].astype("float32")) / np.float32(scale)
     halves = [(share / np.float16(scale)).astype("float32") for share in shares]
+    added_in_half = (shares[0] + shares[1]).astype("float32") / np.float32(scale)
     for index, got in enumerate(sums):
         equal(str(got.dtype), "float32", mistakes={"The sum is in float16.": "float16"})
         # Compared after multiplying with the scale: a tolerance needs numbers near 1.
@@ -102,6 +103,7 @@ def finite(work: Work) -> None:
                 "The division happens in float16, and small gradients become zero.": (halves[0] + halves[1])
                 * scale
                 * 1e4,
+                "The sum is computed in float16, and loses digits.": added_in_half * scale * 1e4,
                 "The gradients are not divided by the scale.": want * scale**2 * 1e4,
                 "This is the gradient of one replica, not the sum.": shares[index].astype("float32") * 1e4,
                 "The gradients are averaged, not added up.": want / 2 * scale * 1e4,
