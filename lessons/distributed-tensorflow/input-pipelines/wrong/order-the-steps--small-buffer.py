@@ -7,4 +7,4 @@ def pipeline(numbers, expensive, augment, size):
 batches, count = run_epochs(list(range(12)), 5, 2)
 for epoch in batches:
     print(*[batch.round(1).tolist() for batch in epoch])
-print("calls:", count, "(should be 12)")
+print("numbers for expensive:", count, "(should be 12)")
