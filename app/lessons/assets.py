@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def read_asset(lesson: Lesson, name: str) -> LessonAsset:
 def cover_path(source: Path) -> Path:
     """Where the cover of a lesson's file is: ``cover.png`` for ``lesson.md``, ``cover.ko.png`` for ``lesson.ko.md``."""
     return source.with_name(f"cover{source.name.removeprefix('lesson').removesuffix('.md')}.png")
+
+
+def find_cover(path: Path) -> Path | None:
+    """The path of a cover, if there is one that can be read."""
+    return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises if the folder cannot be read
 
 
 def read_cover(covered: Course | Lesson) -> LessonAsset:

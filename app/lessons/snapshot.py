@@ -18,7 +18,7 @@ import structlog
 
 from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
 from app.lessons.added_courses import read_source
-from app.lessons.assets import cover_path
+from app.lessons.assets import cover_path, find_cover
 from app.lessons.course_file import CourseSource, parse_course
 from app.lessons.cross_references import lesson_path, reference_errors
 from app.lessons.directives import LessonError
@@ -236,8 +236,7 @@ def _load_course(
         course, faults = None, [LessonError(1, f"the file cannot be read: {e.strerror}; check its permissions")]
     if course is None:
         return None, before, _file_errors(path, faults)
-    if (cover := folder / "cover.png").is_file():
-        course = replace(course, cover=cover)
+    course = replace(course, cover=find_cover(folder / "cover.png"))
     if (origin := read_source(folder)) is not None:
         course = replace(course, origin=origin)
     there = {lesson.parent.name for lesson in folder.glob("[!.]*/lesson.md")}
@@ -376,8 +375,7 @@ def _assemble(
             if reading is not None and reading.shown is not None:
                 lesson = reading.shown
                 status = LessonStatus.draft if _is_ahead(lesson.publish_at, now) else lesson.status
-                cover = cover_path(lesson.source_path)
-                shown[language] = replace(lesson, status=status, cover=cover if cover.is_file() else None)
+                shown[language] = replace(lesson, status=status, cover=find_cover(cover_path(lesson.source_path)))
         languages = tuple(shown)
         yield (
             (course.slug, slug),

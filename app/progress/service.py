@@ -70,7 +70,7 @@ class ProgressService:
         zone = await timezones.learner_timezone(session, learner_id)
         if run.lesson in self.terms().minutes:
             visit = LessonVisit(run.lesson, run.ended, run.ended, anchor=f"cell-{run.cell}")
-            # A run opens no lesson: the home page has a cell of one, too. The lesson's own page reports that it is open.
+            # A run opens no lesson: the home page has a cell of one, too. The lesson's page reports that it is open.
             await lesson_progress.record_visits(session, learner_id, [visit], only_opened=True)
         is_local = zone.key != timezones.DEFAULT_TIMEZONE
         facts = events_of_run(run, run.ended.astimezone(zone), is_local=is_local)
