@@ -38,6 +38,13 @@ def test_the_course_has_its_lessons() -> None:
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_it_has_a_drawing_in_its_language(lesson: Lesson) -> None:
+    drawings = re.findall(r"assets/[\w-]+(?:\.(ko|zh))?\.svg", lesson.source)
+    assert drawings
+    assert set(drawings) <= {lesson.language if lesson.language != "en" else ""}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_its_cover_shows_its_present_words(lesson: Lesson) -> None:
     assert lesson.cover is not None, f"draw it: lockstep lesson cover {lesson.slug}"
     course = CATALOG.course(lesson.course, lesson.language).title
