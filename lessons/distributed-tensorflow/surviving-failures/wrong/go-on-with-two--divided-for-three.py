@@ -27,6 +27,7 @@ def train(folder, left, batch, rate, every, targets, inputs):
     own = folder if number == 0 else tempfile.mkdtemp()
     manager = tf.train.CheckpointManager(checkpoint, own, max_to_keep=2)
     checkpoint.restore(tf.train.latest_checkpoint(folder))
+    begin_together(strategy, step)
 
     @tf.function
     def train_step(inputs, targets):

@@ -26,6 +26,7 @@ def train(folder, left, batch, rate, every, targets, inputs):
     checkpoint = tf.train.Checkpoint(layer=layer, sgd=sgd, step=step)
     own = folder if number == 0 else tempfile.mkdtemp()
     manager = tf.train.CheckpointManager(checkpoint, own, max_to_keep=2)
+    begin_together(strategy, step)
 
     @tf.function
     def train_step(inputs, targets):
