@@ -24,6 +24,9 @@ import { Visualizations } from "./visualizations";
 /** Shorter waits are not shown. */
 const PATIENCE_MS = 350;
 
+/** What is behind the bars at the bottom of a phone is not in view. */
+const BARS = "0px 0px -104px";
+
 /** The words of all editors, on their way. */
 let texts: Promise<void> | null = null;
 
@@ -88,6 +91,10 @@ export class Cell implements RunListener {
   private readonly status: HTMLElement;
   private readonly visualizations: Visualizations;
   private readonly provenance: ProvenanceLine;
+  private readonly statusInView = new IntersectionObserver(
+    ([entry]) => this.root.toggleAttribute("data-status-in-view", entry?.isIntersecting),
+    { rootMargin: BARS },
+  );
 
   constructor(
     readonly root: HTMLElement,
@@ -596,7 +603,18 @@ export class Cell implements RunListener {
     need(this.status, ".word").textContent = line.word;
     need(this.status, ".advice").textContent = line.advice;
     need(this.status, ".facts").replaceChildren(...line.facts.map((fact) => make("span", {}, fact)));
+    this.linkToOutput(line, state);
     this.offerAgain(false, false);
+  }
+
+  /** Beside Run, which stays in view on a phone: how the last run ended, as a link to its output. */
+  private linkToOutput({ word, tone }: Line, state: string): void {
+    const link = need(this.root, ".last-outcome");
+    link.hidden = state !== "finished";
+    if (link.hidden) return;
+    link.dataset.tone = tone;
+    need(link, "b").textContent = word;
+    this.statusInView.observe(this.status);
   }
 
   /** Offers to run this cell again or, if needed, the cells above first. */
