@@ -120,6 +120,27 @@ async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hal
     await cell.has_row("Writing prices.csv")
 
 
+async def test_the_first_new_cell_of_a_file_is_in_view_and_said(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open("/en/playground")
+    files: list[FilePayload] = [
+        {"name": f"{name}.py", "mimeType": "text/x-python", "buffer": "\n".join([f"x = {name!r}"] * 60).encode()}
+        for name in ("a", "b")
+    ]
+    field = page.locator("#open-file")
+    come = await hold_requests(page, "**/playground/open")
+    await field.set_input_files(files[0])
+    await expect(field).to_be_disabled()
+    come.set()
+    await expect(page.locator(".scratch")).to_have_count(1, timeout=_IMPORT_S * 1000)
+
+    await field.set_input_files(files[1])
+
+    await expect(page.locator(".scratch")).to_have_count(2, timeout=_IMPORT_S * 1000)
+    await expect(page.locator("#announcements")).to_contain_text("1 cell added.")
+    await expect(page.locator(".scratch").nth(1).locator(".cell-top")).to_be_in_viewport(ratio=1)
+    await expect(field).to_be_enabled()
+
+
 async def test_the_files_before_one_that_cannot_be_opened_are_shown_with_the_reason(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated += ["422"]

@@ -6,7 +6,7 @@
 import { NetworkError, ResponseError, responseError, send } from "../../runs/frontend/api";
 import { announce } from "../../web/frontend/announce";
 import { need } from "../../web/frontend/element";
-import { localizedNumber, say } from "../../web/frontend/strings";
+import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
 
 /** Larger files are not read: with its outputs, a notebook may be much larger than what is sent. */
 const MAX_FILE_BYTES = 20_000_000;
@@ -14,10 +14,17 @@ const MAX_FILE_BYTES = 20_000_000;
 const MAX_SENT_BYTES = 900_000;
 /** Each is a request, and the page can have only so many cells. */
 const MOST_FILES = 20;
-const TROUBLE = "lockstep:open-trouble";
+/** What there is to say and to show once the page has been loaded again. */
+const OPENED = "lockstep:opened";
 
 interface Exchange {
   ctx: { sourceElement: Element; request: { method?: string } };
+}
+
+interface Opened {
+  trouble: string;
+  /** The names of the new cells. */
+  cells: string[];
 }
 
 class FileTooLarge extends Error {}
@@ -29,10 +36,10 @@ export function setUpPlayground(): void {
     const chosen = (): void => {
       const files = [...(field.files ?? [])];
       field.value = ""; // the same file can be chosen again, and no browser chooses it once more after a reload
-      void open(field.dataset.open ?? "", files);
+      if (!field.disabled) void open(field, files);
     };
     field.addEventListener("change", chosen);
-    need(document, "#open-trouble").textContent = takeTrouble();
+    showOpened(takeOpened());
     if (field.files?.length) chosen(); // before this script was there
   }
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
@@ -44,46 +51,72 @@ export function setUpPlayground(): void {
 }
 
 /** Opens the files one after another, up to the first that cannot be opened. */
-async function open(url: string, files: readonly File[]): Promise<void> {
+async function open(field: HTMLInputElement, files: readonly File[]): Promise<void> {
   if (!files.length) return;
   const trouble = need(document, "#open-trouble");
   trouble.textContent = say("playground.opening");
+  const focused = document.activeElement === field;
+  field.disabled = true; // until the page shows these cells
+  const cells: string[] = [];
   let done = 0;
   try {
     if (files.length > MOST_FILES) throw new TooManyFiles();
     for (const file of files) {
       const body = JSON.stringify({ name: file.name, text: await readFile(file) });
-      const response = await send(url, { method: "POST", body });
+      const response = await send(field.dataset.open ?? "", { method: "POST", body });
       if (!response.ok) throw await responseError(response);
+      cells.push(...((await response.json()) as { cells: string[] }).cells);
       done += 1;
     }
-    location.reload(); // shows the new cells
+    loadAgain({ trouble: "", cells });
   } catch (error) {
     const problem = words(error);
     trouble.textContent = files.length > 1 ? `${files[done]?.name ?? ""}: ${problem}` : problem;
-    if (done) showOpened(trouble.textContent);
+    // The cells of the files before it: otherwise they would be opened again.
+    if (done && loadAgain({ trouble: trouble.textContent, cells })) return;
+    field.disabled = false;
+    if (focused) field.focus();
   }
 }
 
-/** Shows the cells of the files before the one that could not be opened: otherwise they would be opened again. */
-function showOpened(problem: string): void {
+/** Loads the page with the new cells. Without storage, a problem stays, and the cells show when the page is next opened. */
+function loadAgain(opened: Opened): boolean {
   try {
-    sessionStorage.setItem(TROUBLE, problem);
+    sessionStorage.setItem(OPENED, JSON.stringify(opened));
   } catch {
-    return; // storage is denied: the cells show when the page is next opened
+    if (opened.trouble) return false;
   }
   location.reload();
+  return true;
 }
 
-/** What could not be opened before the page was loaded again. */
-function takeTrouble(): string {
+/** What was opened before the page was loaded again. */
+function takeOpened(): Opened {
   try {
-    const problem = sessionStorage.getItem(TROUBLE) ?? "";
-    sessionStorage.removeItem(TROUBLE);
-    return problem;
+    const opened = sessionStorage.getItem(OPENED);
+    sessionStorage.removeItem(OPENED);
+    if (opened) return JSON.parse(opened) as Opened;
   } catch {
-    return "";
+    // Storage is denied.
   }
+  return { trouble: "", cells: [] };
+}
+
+/** Says what could not be opened, and how many cells are new; scrolls to the first of them once it is there. */
+function showOpened({ trouble, cells }: Opened): void {
+  need(document, "#open-trouble").textContent = trouble;
+  const [first] = cells;
+  if (first === undefined) return;
+  const show = (): boolean => {
+    const cell = document.querySelector(`[data-scratch-name="${CSS.escape(first)}"]`);
+    if (!cell) return false;
+    cell.scrollIntoView();
+    announce(sayCount("playground.added", cells.length));
+    return true;
+  };
+  if (show()) return;
+  const arrival = new MutationObserver(() => show() && arrival.disconnect());
+  arrival.observe(need(document, ".playground-cells"), { childList: true, subtree: true });
 }
 
 function words(error: unknown): string {
