@@ -43,6 +43,7 @@ _PENDING_MESSAGES: dict[ProcessAction, str] = {
     "slow": N_("Will be slowed down at step {step}."),
 }
 _STEPS_NOT_COUNTED = N_("No steps counted yet: only fit, train_on_batch, and lockstep.log count steps.")
+_STEPS_OF_NEXT_RUN = N_("The steps of the next run count: those of fit, train_on_batch, and lockstep.log.")
 _STATE_LABELS = {
     "starting": N_("starting"),
     "running": N_("running"),
@@ -69,9 +70,9 @@ _DONE_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} was killed."),
     "pause": N_("{task} was paused."),
     "resume": N_("{task} continues."),
-    "slow": N_("{task} was slowed down."),
+    "slow": N_("{task} was slowed down to a tenth of its speed."),
     "restart": N_("{task} is starting again."),
-    "cancel": N_("Canceled: {task} continues."),
+    "cancel": N_("Canceled: nothing will happen to {task}."),
 }
 _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} will be killed at step {step}."),
@@ -136,10 +137,11 @@ def state_key(info: SessionInfo) -> str:
 def cluster_members(info: SessionInfo) -> tuple[ClusterMemberView, ...]:
     """The processes of a session's cluster, for the panel."""
     topology, alive = Topology.parse(info.topology), info.state in (SessionState.idle, SessionState.busy)
-    return tuple(_member_view(topology, member) for member in info.members) if alive else ()
+    busy = info.state is SessionState.busy
+    return tuple(_member_view(topology, member, busy=busy) for member in info.members) if alive else ()
 
 
-def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView:
+def _member_view(topology: Topology, member: ClusterMember, *, busy: bool) -> ClusterMemberView:
     own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # only restarting the session restarts it
     actions = [action for action in _ACTIONS_BY_STATE[member.state] if not (own and action == "restart")]
     return ClusterMemberView(
@@ -149,18 +151,18 @@ def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView
         words=gettext(_STATE_LABELS[member.state]),
         address=member.address,
         buttons=tuple(_action_button(action, member.task) for action in actions),
-        scheduled=_pending_failure_view(member),
+        scheduled=_pending_failure_view(member, busy=busy),
     )
 
 
-def _pending_failure_view(member: ClusterMember) -> PendingFailureView | None:
+def _pending_failure_view(member: ClusterMember, *, busy: bool) -> PendingFailureView | None:
     if member.scheduled is None:
         return None
     step, at_step = member.step, number(member.scheduled.at_step)
     sentence = gettext(_SCHEDULED_MESSAGES[member.scheduled.action]).format(task=member.task, step=at_step)
     return PendingFailureView(
         words=gettext(_PENDING_MESSAGES[member.scheduled.action]).format(step=at_step),
-        progress=gettext(_STEPS_NOT_COUNTED)
+        progress=gettext(_STEPS_NOT_COUNTED if busy else _STEPS_OF_NEXT_RUN)
         if step is None
         else gettext("It is now at step {step}.").format(step=number(step)),
         buttons=(_immediate_button(member.scheduled.action, member.task), _action_button("cancel", member.task)),

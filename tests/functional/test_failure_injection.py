@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.settings import Settings
-from runners.wire.protocol import ClusterMember, InjectedFailure, PendingFailure, Refusal
+from runners.wire.protocol import ClusterMember, InjectedFailure, PendingFailure, Refusal, SessionState
 from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON, add_choice
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -134,7 +134,7 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
     panel = (await client.get(PANEL)).text
 
     assert "Will be killed at step 1,000." in panel
-    assert "No steps counted yet: only fit, train_on_batch, and lockstep.log count steps." in panel
+    assert "The steps of the next run count: those of fit, train_on_batch, and lockstep.log." in panel
     assert "Will be slowed down at step 50." in panel
     assert "It is now at step 12." in panel
     assert re.findall(r'aria-label="((?:Kill now|Slow down now|Cancel): worker \d)"', panel) == [
@@ -148,8 +148,11 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
         "Cancel: worker 0 will be killed at step 1,000.",
         "Cancel: worker 1 will be slowed down at step 50.",
     ]
+    busy = supervisor.sessions[name].model_copy(update={"state": SessionState.busy})
+    supervisor.sessions[name] = busy
+    assert "No steps counted yet: only fit, train_on_batch, and lockstep.log" in (await client.get(PANEL)).text
     answer = await client.post(FAILURES, data={"task": "worker 0", "action": "cancel", "at_step": "1000"})
-    assert said(answer) == "Canceled: worker 0 continues."
+    assert said(answer) == "Canceled: nothing will happen to worker 0."
     assert supervisor.failures == [(name, InjectedFailure(task="worker 0", action="cancel"))]
 
 

@@ -102,10 +102,10 @@ export class SessionPanel {
   private swapped(): void {
     this.sayWhetherReal();
     this.forgetWhatIsPast();
-    // A button of the panel may disappear after its action: then the focus stays in the panel.
+    // A button of the panel may disappear after its action: then the focus stays in the panel, or goes to its bar.
     if (!this.pressed || document.activeElement !== document.body) return;
     const sheet = document.getElementById("session-sheet");
-    if (sheet?.checkVisibility()) document.getElementById("session-title")?.focus();
+    document.getElementById(sheet?.checkVisibility() ? "session-title" : "session-bar")?.focus();
   }
 
   /** Makes the cells on the panel's machine also show whether it is simulated or real. */
@@ -127,8 +127,9 @@ export class SessionPanel {
     if (!panel || !said || !words) return;
     const { key } = panel.dataset;
     words.dataset.key ||= key; // a refusal is about the current state
+    words.dataset.before ??= key; // the panel as it was when the result came
     if (words.dataset.key === key) words.dataset.seen = "";
-    else if ("seen" in words.dataset) said.replaceChildren();
+    else if ("seen" in words.dataset || words.dataset.before !== key) said.replaceChildren();
   }
 }
 
