@@ -84,6 +84,17 @@ async def test_the_top_of_a_cell_is_two_lines(hall: VisitorFactory, lang: str) -
         assert all(button["top"] <= link["top"] < button["bottom"] for link in links), f"at {width} px"
 
 
+async def test_on_a_phone_the_outline_leads_to_the_course_and_the_playground(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(LESSON)
+    await page.locator("button[popovertarget=outline]:visible").first.click()
+    links = page.locator(".outline-links a")
+    addresses = await links.evaluate_all("links => links.map(link => new URL(link.href).pathname)")
+    assert addresses == [COURSE, "/en/playground"]
+    await assert_accessible(page, "the outline with links", "#outline")
+    await links.last.click()
+    await page.wait_for_url("**/en/playground")
+
+
 async def test_a_published_lesson_says_nothing_of_its_state(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
 
