@@ -114,8 +114,6 @@ class Session:
         self._execution: Execution | None = None
         self._question: Question | None = None
         self._restart = False
-        self._restarted_alone: list[str] = []
-        """Processes that had ended and were restarted at somebody's request, while the others went on."""
         self._end: str | None = None
         self._runs = 0
         """Runs that its current kernel has executed."""
@@ -200,10 +198,7 @@ class Session:
         """Inject a failure into a process of its cluster; returns PID 1's result. Raises SandboxGone."""
         if not self._kernel:
             raise SandboxGone("there is no kernel")
-        result = await self._kernel.sandbox.inject_failure(failure)
-        if failure.action == "restart" and result == "done":
-            self._restarted_alone.append(failure.task)
-        return result
+        return await self._kernel.sandbox.inject_failure(failure)
 
     async def introspect(self, asked: IntrospectionRequest) -> Introspection:
         """Ask the kernel about code: one question at a time, and none while anything else is to be done."""
@@ -406,7 +401,6 @@ class Session:
         """Start a kernel in this sandbox, with its files, or in a new one if this one is unusable ``after`` a run."""
         assert self._kernel
         self._restart, self.kernel_id = False, ""
-        self._restarted_alone.clear()
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
@@ -448,9 +442,10 @@ class Session:
         return Topology.parse(self.spec.topology).kind == "ps" or tasks == ["evaluator"]
 
     def _ended_members(self) -> list[str]:
+        """The processes without which the others cannot go on, for they have ended, whether or not they run again."""
         ended = [member.task for member in self.members if member.state == "ended"]
-        alone = sorted({*self._restarted_alone, *ended})
-        return ended if self._may_start_apart(alone) else alone
+        ever_ended = [member.task for member in self.members if member.state == "ended" or member.restarted]
+        return ended if self._may_start_apart(ever_ended) else ever_ended
 
     def _tell_of_pause(self, run: RunLog) -> None:
         """Report that the kernel's own process is paused: it cannot do so itself. It reports the others."""

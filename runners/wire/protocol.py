@@ -240,6 +240,8 @@ class ClusterMember(WireModel):
     """Its pending failure, if any."""
     serves: bool = False
     """Whether it runs no cells, only work that a coordinator sends, and counts no steps."""
+    restarted: bool = False
+    """Whether it was restarted after it had ended, while the others went on."""
 
 
 class SessionInfo(WireModel):

@@ -106,6 +106,7 @@ class ClusterManager:
             "step": step if 0 <= step <= _MOST_STEP else None,
             "scheduled": None if action is None else {"action": action, "at_step": at_step},
             "serves": endpoints.serves(self._topology, task),
+            "restarted": self._starts[number] > 1,
         }
 
     def interrupt(self) -> None:

@@ -197,11 +197,20 @@ async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> No
     assert [member.state for member in started.members] == ["running", "running"]
 
 
-async def test_a_worker_that_was_restarted_alone_cannot_go_on_with_the_old_ones(workers: SessionClient) -> None:
+@pytest.mark.parametrize("by", ["the panel", "the program"])
+async def test_a_worker_that_was_restarted_alone_cannot_go_on_with_the_old_ones(
+    workers: SessionClient, by: str
+) -> None:
     assert (await workers.run("kept = 1")).outcome == "ok"
-    for action in ("kill", "restart"):
-        failure = InjectedFailure.model_validate({"task": "worker 1", "action": action})
-        await workers.client.inject_failure(workers.session, failure)
+    if by == "the program":
+        await workers.run(
+            "import json, os, lockstep\nif json.loads(os.environ['TF_CONFIG'])['task']['index'] == 0:\n"
+            "    lockstep.kill('worker 1')\n    lockstep.restart('worker 1')"
+        )
+    else:
+        for action in ("kill", "restart"):
+            failure = InjectedFailure.model_validate({"task": "worker 1", "action": action})
+            await workers.client.inject_failure(workers.session, failure)
 
     told = await workers.run("print('kept' in globals())")
     assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
