@@ -71,7 +71,7 @@ _DONE_MESSAGES: dict[ProcessAction, str] = {
     "pause": N_("{task} was paused."),
     "resume": N_("{task} continues."),
     "slow": N_("{task} was slowed down to a tenth of its speed."),
-    "restart": N_("{task} is starting again."),
+    "restart": N_("{task} was started again."),
     "cancel": N_("Canceled: nothing will happen to {task}."),
 }
 _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {

@@ -64,7 +64,7 @@ async def test_a_worker_is_killed_from_the_page_and_started_again(hall: VisitorF
         await assert_accessible(page, "a worker that was killed", "#session-sheet" if width <= NARROW else "#session")
         await processes.get_by_role("button", name="Start again: worker 1").click()
         await expect(worker).to_contain_text("running", timeout=30_000)
-        await expect(said).to_be_empty()
+        await expect(said).to_have_text("worker 1 was started again.")
 
 
 @pytest.mark.long

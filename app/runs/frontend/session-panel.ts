@@ -127,9 +127,8 @@ export class SessionPanel {
     if (!panel || !said || !words) return;
     const { key } = panel.dataset;
     words.dataset.key ||= key; // a refusal is about the current state
-    words.dataset.before ??= key; // the panel as it was when the result came
     if (words.dataset.key === key) words.dataset.seen = "";
-    else if ("seen" in words.dataset || words.dataset.before !== key) said.replaceChildren();
+    else if ("seen" in words.dataset) said.replaceChildren();
   }
 }
 
