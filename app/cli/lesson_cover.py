@@ -101,7 +101,9 @@ def draw_covers(
         except OSError as e:
             fail(f"{file} cannot be read or written: {e.strerror}.")
     if kept:
-        fail(f"Lockstep did not draw {', '.join(kept)}, and left them as they are. To replace them, add --force")
+        print_message(
+            f"Lockstep did not draw {', '.join(kept)}, and left them as they are. To replace them, add --force"
+        )
 
 
 def draw_cover(course: str, lesson: Lesson, browser: Path) -> bytes:
@@ -130,11 +132,11 @@ def cover_words(course: str, lesson: Lesson) -> str:
 
 def drawn_words(picture: bytes) -> str | None:
     """The words on a cover; None if Lockstep did not draw it."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     try:
         shown = Image.open(io.BytesIO(picture)).info.get(_SHOWN)
-    except UnidentifiedImageError:
+    except (OSError, Image.DecompressionBombError):
         return None
     return None if shown is None else str(shown)
 

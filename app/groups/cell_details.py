@@ -95,7 +95,7 @@ async def describe_limits(scope: ReportScope, lesson: str, cell: str) -> CellDet
     ]
     columns = (gettext("Outcome"), gettext("Learners"), gettext("Runs"))
     empty = gettext("No run met a limit in this time.")
-    return _details(findings, len({finding.account.id for finding in findings}), "cell-limits", columns, empty)
+    return _details(findings, await count_all_learners(scope), "cell-limits", columns, empty)
 
 
 async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:

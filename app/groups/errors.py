@@ -56,9 +56,7 @@ class DeadlineChanged(LockstepError):
     """Somebody else has set another last day, or removed the deadline, since the page was loaded."""
 
     status = 409
-    message = N_(
-        "Somebody else changed this deadline while you wrote. The last day is now: {stored}. Yours was not saved."
-    )
+    message = N_("Somebody else changed this deadline meanwhile. The last day is now: {stored}. Yours was not saved.")
 
     def __init__(self, stored: date | None) -> None:
         super().__init__(stored=i18n.date(stored) if stored is not None else "–")

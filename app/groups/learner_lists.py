@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, select
 
 from app.accounts.models import Account
 from app.exercises.models import Submission
-from app.groups.cell_details import wrong_checks
+from app.groups.cell_details import wrong_kinds
 from app.groups.report_table import ReportCell, ReportTable, count_cell
 from app.groups.reports import ReportScope, is_stuck, stopped_hint, stopped_progress, stuck_hint, tries_by_learner
 from app.i18n import gettext
@@ -24,32 +24,36 @@ MAX_LISTED = 200
 
 
 async def list_stuck(scope: ReportScope, lesson: str, cell: str) -> ReportTable:
-    """The learners who are stuck at an exercise, with the first check that their latest try did not pass."""
+    """The learners who are stuck at an exercise, with the first kind of mistake of their latest try."""
     tried = tries_by_learner(scope, Run.lesson == lesson, Run.cell == cell)
     found = (
-        select(Account, tried.c.tries, tried.c.last_at, func.max(Submission.results))
+        select(Account, tried.c.tries, Run, Submission.results)
         .join(tried, tried.c.learner_id == Account.learner_id)
         .join(Run, (Run.learner_id == tried.c.learner_id) & (Run.created_at == tried.c.last_at))
         .join(Submission, Submission.run_id == Run.id)
         .where(is_stuck(tried), JUDGED, Run.lesson == lesson, Run.cell == cell)
-        .group_by(Account.id, tried.c.tries, tried.c.last_at)
-        .order_by(tried.c.last_at.desc(), Account.id)
-        .limit(MAX_LISTED)
+        .order_by(tried.c.last_at.desc(), Account.id, Run.id)
+        .limit(MAX_LISTED + 1)
     )
+    latest = {
+        account.id: (account, tries, run, results)
+        for account, tries, run, results in await scope.session.execute(found)
+    }
+    kinds = await wrong_kinds(scope, [(run, results) for _, _, run, results in latest.values()])
     rows = [
         (
             scope.learner_cell(account),
             count_cell(tries),
-            scope.moment_cell(last_at),
-            ReportCell(next((kind for kind, _ in wrong_checks(scope, lesson, cell, results)), "–")),
+            scope.moment_cell(run.created_at),
+            ReportCell(next((kind for kind, _ in kinds[run.id]), "–")),
         )
-        for account, tries, last_at, results in await scope.session.execute(found)
+        for account, tries, run, _ in latest.values()
     ]
     return ReportTable(
         "stuck",
         gettext("Stuck"),
         (gettext("Learner"), gettext("Tries"), gettext("Last try"), gettext("Latest failed check")),
-        rows,
+        rows[:MAX_LISTED],
         gettext("Nobody is stuck here in this time."),
         _hint(rows, stuck_hint()),
         numeric=False,
@@ -64,7 +68,7 @@ async def list_stopped(scope: ReportScope, lesson: str) -> ReportTable:
         .join(stopped, stopped.c.learner_id == Account.learner_id)
         .where(stopped.c.lesson == lesson)
         .order_by(stopped.c.last_seen_at.desc(), Account.id)
-        .limit(MAX_LISTED)
+        .limit(MAX_LISTED + 1)
     )
     listed = await scope.session.execute(found)
     rows = [(scope.learner_cell(account), scope.moment_cell(last_seen_at)) for account, last_seen_at in listed]
@@ -72,7 +76,7 @@ async def list_stopped(scope: ReportScope, lesson: str) -> ReportTable:
         "stopped",
         gettext("Stopped here"),
         (gettext("Learner"), gettext("Last seen")),
-        rows,
+        rows[:MAX_LISTED],
         gettext("Nobody stopped here in this time."),
         _hint(rows, stopped_hint()),
         numeric=False,
@@ -106,7 +110,7 @@ def stuck_learners(scope: ReportScope) -> Select[str]:
 
 
 def _hint(rows: Sequence[object], hint: str) -> str:
-    if len(rows) < MAX_LISTED:
+    if len(rows) <= MAX_LISTED:
         return hint
     incomplete = gettext("This list shows the latest {most}.").format(most=MAX_LISTED)
     return f"{hint} {incomplete}"

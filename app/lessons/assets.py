@@ -64,7 +64,8 @@ def cover_path(source: Path) -> Path:
 
 def find_cover(path: Path) -> Path | None:
     """The path of a cover, if there is one that can be read."""
-    return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises if the folder cannot be read
+    is_file = os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises if the folder cannot be read
+    return path if is_file and os.access(path, os.R_OK) else None
 
 
 def read_cover(covered: Course | Lesson) -> LessonAsset:

@@ -41,9 +41,10 @@ def unquoted_colon(row: str, mark: str = "") -> str | None:
     match = _UNQUOTED_COLON.fullmatch(row.strip())
     if match is None:
         return None
-    key, value = match[1], match[2].strip("\u2018\u2019\u201c\u201d")[:60]
-    quote = '"' if "'" in value else "'"
-    return f"the value of '{key}' has a colon; put it in quotation marks: {mark}{key}: {quote}{value}{quote}"
+    key, value = match[1], match[2].strip("\u2018\u2019\u201c\u201d")
+    shown = f'"{value}"' if "'" in value and '"' not in value else "'" + value.replace("'", "''") + "'"
+    shown = shown if len(shown) <= 60 else "'…'"
+    return f"the value of '{key}' has a colon; put it in quotation marks: {mark}{key}: {shown}"
 
 
 def parse_yaml_mapping(text: str, first_line: int) -> tuple[dict[str, YamlEntry], list[tuple[str, YamlEntry]]]:

@@ -75,7 +75,7 @@ def test_a_picture_that_an_author_made_is_replaced_only_by_force(folder: Path, b
     (folder / "cover.png").write_bytes(own)
 
     result = _cover("first")
-    assert (result.exit_code, (folder / "cover.png").read_bytes(), blank_pages) == (1, own, [])
+    assert (result.exit_code, (folder / "cover.png").read_bytes(), blank_pages) == (0, own, [])
     assert "cover.png" in result.stderr
     assert "--force" in result.stderr
     assert _cover("first", "--force").exit_code == 0
