@@ -6,7 +6,17 @@ import { localizedNumber, say } from "../../web/frontend/strings";
 import { draw, shape } from "../../web/frontend/svg";
 import { laneColor } from "./lane-color";
 import { laneShape } from "./lane-shape";
-import { before, type Line, type Panel, roundSteps, type Scale, scale, type Training, thinned } from "./series";
+import {
+  before,
+  type Line,
+  laneEnd,
+  type Panel,
+  roundSteps,
+  type Scale,
+  scale,
+  type Training,
+  thinned,
+} from "./series";
 
 const TOP = 10;
 const BOTTOM = 22;
@@ -99,7 +109,7 @@ export class PanelView {
     const dots = panel.lines.flatMap((line) => {
       const at = before(line.training.placed(line), x);
       const y = line.ys[at];
-      return y !== undefined && Number.isFinite(y)
+      return y !== undefined && Number.isFinite(y) && laneEnd(line) >= x
         ? [draw(`circle.${colors.get(line)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })]
         : [];
     });

@@ -16,7 +16,18 @@ import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
 import { numbersTable } from "../../web/frontend/table";
 import { PanelView, trainingTitle } from "./chart-panel";
 import type { Metric } from "./protocol";
-import { asCsv, before, type Line, MOST_PANELS, measure, panelsOf, Series, spread, type Training } from "./series";
+import {
+  asCsv,
+  before,
+  type Line,
+  laneEnd,
+  MOST_PANELS,
+  measure,
+  panelsOf,
+  Series,
+  spread,
+  type Training,
+} from "./series";
 
 /** The minimum time between two paints, and between two announcements. */
 const REST_MS = 200;
@@ -76,7 +87,9 @@ export class Chart {
 
   lastWords(): string {
     const training = this.series.trainingRuns.at(-1);
-    return training ? values([...training.lines.values()].slice(0, MOST_SPOKEN), Infinity) : "";
+    if (!training) return "";
+    const lines = [...training.lines.values()];
+    return values(lines.slice(0, MOST_SPOKEN), Math.max(...lines.map(laneEnd)), training.unit);
   }
 
   private paint(): void {
@@ -208,7 +221,7 @@ class GroupView {
     this.slider.value = String(at);
     const x = this.head ?? (xs.at(-1) as number);
     const each = this.trainings.map((training) => {
-      const read = values([...training.lines.values()], x);
+      const read = values([...training.lines.values()], x, this.unit);
       return read && this.trainings.length > 1 ? `${trainingTitle(training)}: ${read}` : read;
     });
     const text = `${place(x, this.unit)}: ${each.filter(Boolean).join("; ")}`;
@@ -268,14 +281,15 @@ function place(x: number, unit: "step" | "epoch"): string {
     : say("chart.epoch", { epoch: localizedNumber(x) });
 }
 
-/** The values at `x`, such as "loss 0.41, val_loss 0.45". */
-function values(lines: readonly Line[], x: number): string {
+/** The values at `x`, such as "loss 0.41, val_loss 0.45"; of a lane that ended before, the last, and where it was. */
+function values(lines: readonly Line[], x: number, unit: "step" | "epoch"): string {
   return lines
     .flatMap((line) => {
-      const at = before(line.training.placed(line), x);
-      return at < 0
-        ? []
-        : [`${[line.lane, line.name].filter(Boolean).join(" ")} ${formatNumber(line.ys[at] as number)}`];
+      const places = line.training.placed(line);
+      const at = before(places, x);
+      if (at < 0) return [];
+      const value = `${[line.lane, line.name].filter(Boolean).join(" ")} ${formatNumber(line.ys[at] as number)}`;
+      return laneEnd(line) < x ? [`${value} (${place(places[at] as number, unit)})`] : [value];
     })
     .join(", ");
 }

@@ -225,6 +225,14 @@ export function before(xs: readonly number[], x: number): number {
   return low - 1;
 }
 
+/** Where the last point of a line's lane is, whatever its metric: a worker that has ended has no values after it. */
+export function laneEnd(line: Line): number {
+  const ends = [...line.training.lines.values()]
+    .filter((other) => other.lane === line.lane)
+    .map((other) => line.training.placed(other).findLast((place) => !Number.isNaN(place)) ?? -Infinity);
+  return Math.max(...ends);
+}
+
 /**
  * The points worth drawing: for each column of pixels the first, lowest, highest and last, in order, in stretches that
  * end at values that are not numbers. `column` gives the column of a position.

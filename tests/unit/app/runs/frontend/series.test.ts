@@ -5,6 +5,7 @@ import type { Measure, Metric } from "../../../../../app/runs/frontend/protocol"
 import {
   asCsv,
   before,
+  laneEnd,
   MOST_LINES,
   MOST_TRAININGS,
   panelsOf,
@@ -189,6 +190,23 @@ test("a position finds the last point before it", () => {
     [-1, 0, 0, 3, 3],
   );
   assert.equal(before([], 1), -1);
+});
+
+test("a lane ends where the last of its metrics does", () => {
+  const all = series(
+    metric(1, { loss: 3, accuracy: 0.1 }, { lane: "worker 0" }),
+    metric(1, { loss: 4 }, { lane: "worker 1" }),
+    metric(2, { loss: 2 }, { lane: "worker 0" }),
+  );
+  const lines = all.trainingRuns.flatMap((training) => [...training.lines.values()]);
+  assert.deepEqual(
+    lines.map((line) => [line.lane, line.name, laneEnd(line)]),
+    [
+      ["worker 0", "loss", 2],
+      ["worker 0", "accuracy", 2],
+      ["worker 1", "loss", 1],
+    ],
+  );
 });
 
 test("scales have round ends and take any number", () => {
