@@ -66,7 +66,7 @@ async def test_a_training_is_drawn_and_axe_finds_nothing(hall: VisitorFactory) -
     await expect(chart.locator(".legend li")).to_have_text(["loss 0.05495", "val_loss 0.5", "accuracy 0.9817"])
     await expect(chart.locator(".epoch")).to_have_count(2)  # one in each panel
     await chart.locator("summary").click()
-    await assert_accessible_everywhere(cell.page, "a training", "#cell-strategy .output")
+    await assert_accessible_everywhere(cell.page, "a training", "#cell-strategy .visualizations")
 
 
 @pytest.mark.long
