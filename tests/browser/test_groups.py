@@ -78,6 +78,7 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     await teacher.get_by_role("button", name="Create the group").click()
     await teacher.get_by_role("button", name="Make a link").click()
     link = await teacher.get_by_label("Your new link").input_value()
+    await teacher.evaluate("scrollTo(0, 0)")  # the address leads to the link, and the top bar lies over half of a tab
     await assert_accessible_everywhere(teacher, "group settings")
     group = teacher.url.partition("/settings")[0]
 
