@@ -59,7 +59,7 @@ from app.accounts.sensitive_changes import (
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
-from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, normalize_email, normalize_name
+from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, normalize_email, normalize_name, timezone_choices
 from app.db import Database, advisory_lock
 from app.errors import LockstepError
 from app.i18n import N_
@@ -321,7 +321,7 @@ def _form_values(account: Account) -> dict[str, str]:
 def _profile_page(
     request: Request, account: Account, form: Mapping[str, str], failure: LockstepError | None = None
 ) -> HTMLResponse:
-    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", account.time_zone))
+    zones = timezone_choices(account.time_zone)
     return account_page(request, "accounts/profile.html", failure, account=account, form=form, time_zones=zones)
 
 

@@ -1,9 +1,11 @@
-"""Validation and normalization of email addresses and names. Pure."""
+"""Validation and normalization of email addresses and names, and the time zones to choose from. Pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from zoneinfo import available_timezones
 
 from email_validator import EmailNotValidError, validate_email
 
@@ -52,3 +54,8 @@ def normalize_name(text: str) -> str | None:
     kinds = "".join("m" if unicodedata.category(c) in ("Mn", "Me") else "." for c in whole[: MAX_NAME_LENGTH + 1])
     stacked = "m" * (_MAX_COMBINING_MARKS + 1) in kinds
     return whole if seen and not hidden and not stacked and len(whole) <= MAX_NAME_LENGTH else None
+
+
+def timezone_choices(present: str) -> Sequence[str]:
+    """The names of time zones that a form offers, with the one that it shows."""
+    return sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", present))

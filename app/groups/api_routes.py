@@ -88,6 +88,8 @@ class GroupLearnerOut(ApiModel):
     handle: str
     joined_at: datetime
     lessons_completed: int
+    stuck: int
+    """At how many exercises."""
     last_seen_at: datetime | None
     lessons: dict[str, Literal["opened", "read", "completed", "late", "overdue"]]
     """By `course/slug`: `opened`, `read`, `completed`, `late` or `overdue`. Other lessons were not opened."""
@@ -186,6 +188,7 @@ def _learner_out(row: LearnerRow) -> GroupLearnerOut:
         handle=row.account.handle,
         joined_at=row.member.joined_at,
         lessons_completed=row.completed,
+        stuck=row.stuck,
         last_seen_at=row.last_seen_at,
         lessons={lesson: state.value for lesson, state in row.states.items() if state is not LessonStanding.none},
     )

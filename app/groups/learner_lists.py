@@ -1,4 +1,4 @@
-"""The learners behind a number of a report: who is stuck at an exercise, and who stopped in a lesson.
+"""The learners behind a number of a report: those stuck at an exercise, and those who stopped in a lesson.
 
 They have the names and results of all learners, and neither code nor messages, which learners agree to show.
 """

@@ -30,6 +30,7 @@ from app.accounts.dependencies import RequiredAccount, RequiredInstructor
 from app.accounts.models import Account, Role
 from app.accounts.routes import account_page
 from app.accounts.signing import SIGNER
+from app.accounts.validation import timezone_choices
 from app.db import Database, now
 from app.errors import InvalidInput, LockstepError
 from app.groups import members, service
@@ -45,7 +46,7 @@ from app.groups.responses import group_page, redirect_after
 from app.groups.reviews import count_waiting_of
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep, WholeCatalogDep
-from app.progress.timezones import learner_timezone, timezone_choices
+from app.progress.timezones import learner_timezone
 from app.web.access import Access
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, read_form

@@ -247,7 +247,7 @@ def stuck_hint() -> str:
 
 
 async def report_exercises(scope: ReportScope) -> ReportTable:
-    """For each exercise that somebody tried: how many tries it takes, and who is stuck."""
+    """For each exercise that somebody tried: how many tries it takes, and how many learners are stuck."""
     per_learner = tries_by_learner(scope)
     tried = per_learner.c
     at_once = func.sum(case(((tried.passed == 1) & (tried.tries == 1), 1), else_=0))
@@ -310,6 +310,7 @@ async def report_errors(scope: ReportScope) -> ReportTable:
 async def report_limits(scope: ReportScope) -> ReportTable:
     """The runs that met a limit, by cell and limit."""
     found = await _unsuccessful(scope, LIMIT_OUTCOMES)
+    every = await count_all_learners(scope)
     rows = [
         (
             ReportCell(
@@ -317,7 +318,7 @@ async def report_limits(scope: ReportScope) -> ReportTable:
                 link=scope.cell_link("limits", lesson, cell),
             ),
             ReportCell(outcome_label(Outcome(outcome))),
-            count_cell(who),
+            count_cell(who, every),
             count_cell(runs),
         )
         for lesson, cell, outcome, runs, who in sorted(found, key=lambda row: (-row[4], *row[:3]))

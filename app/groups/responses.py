@@ -18,7 +18,7 @@ from app.db import now
 from app.errors import LockstepError
 from app.groups.learners import standing_name
 from app.groups.members import has_ended
-from app.groups.models import Group
+from app.groups.models import Group, GroupMember
 from app.groups.permissions import Staff
 from app.groups.report_table import PERIODS
 from app.groups.service import day_before, group_zone
@@ -61,7 +61,8 @@ async def find_removed(request: Request, session: AsyncSession, group_id: str, r
     if not proof.isascii() or not SIGNER.get(request.app).verify(proof, _REMOVED, group_id, account_id):
         return ""
     account = await session.get(Account, account_id)
-    return account.name if account is not None else ""
+    is_back = await session.get(GroupMember, (group_id, account_id)) is not None
+    return "" if account is None or is_back else account.name
 
 
 def redirect_after(request: Request, what: str, route: str, anchor: str = "", **parts: str) -> RedirectResponse:

@@ -150,8 +150,8 @@ async def list_reviews_of_learner(session: AsyncSession, group: Group, account_i
 
 async def count_waiting_of(session: AsyncSession, group: Group, account_id: str) -> int:
     """How many reviews of a learner wait in a group: they are withdrawn when the learner leaves."""
-    reviews = await list_reviews_of_learner(session, group, account_id)
-    return sum(one.review.state == ReviewState.waiting for one in reviews)
+    waiting = (Review.group_id == group.id, Review.account_id == account_id, Review.state == ReviewState.waiting)
+    return await session.scalar(select(func.count()).where(*waiting)) or 0
 
 
 async def list_earlier_reviews(session: AsyncSession, group: Group, review: Review) -> Sequence[GroupReview]:

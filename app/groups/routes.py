@@ -6,7 +6,7 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
     ``found`` (LearnerPage), ``search``, ``only_stuck``, ``page``, ``lesson_page``, ``total``: lessons of the course,
-    ``removed``: the name of who was just removed, or empty.
+    ``removed``: the name of the person just removed, or empty.
 ``groups/cell.html``
     ``details`` (CellDetails), ``stuck`` (ReportTable) for an exercise, ``title``, ``lesson``, ``cell``, ``period``,
     ``periods``, ``back``: the report above it.

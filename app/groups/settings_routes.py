@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from app.accounts.validation import timezone_choices
 from app.errors import InvalidInput, LockstepError
 from app.groups import members, service
 from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
@@ -28,7 +29,6 @@ from app.groups.routes import learner_page
 from app.i18n import N_
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
-from app.progress.timezones import timezone_choices
 from app.web.access import Access
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import FormFields, count_field, read_form

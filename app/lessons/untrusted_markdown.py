@@ -118,9 +118,9 @@ _CLEANER = nh3.Cleaner(
 )
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-_APART = ThreadPoolExecutor(1, thread_name_prefix="learners-text")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_RENDER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="learners-text")
 
 
 class _UntrustedRenderer(LessonRenderer):
@@ -169,13 +169,13 @@ def render_untrusted_markdown(source: str) -> Markup:
     return Markup(_CLEANER.clean(html).strip())  # noqa: S704 - sanitized
 
 
-async def render_apart(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Call a function that renders much of what learners wrote in the one thread for that.
+async def run_in_render_thread(function: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+    """Call a function that renders much of what learners wrote, in the one thread for that, one call after the other.
 
     The threads of ``asyncio.to_thread`` also look for pages and check passwords: a few slow texts would hold up all.
     """
     call = partial(copy_context().run, function, *arguments, **named)
-    return await asyncio.get_running_loop().run_in_executor(_APART, call)
+    return await asyncio.get_running_loop().run_in_executor(_RENDER_THREAD, call)
 
 
 def _listing(code: str) -> str:

@@ -18,7 +18,7 @@ from app.accounts.service import AccountDeleted
 from app.db import Database, advisory_lock, now
 from app.i18n import gettext
 from app.lessons.model import Lesson
-from app.lessons.untrusted_markdown import render_apart
+from app.lessons.untrusted_markdown import run_in_render_thread
 from app.playground.errors import NothingToShare, SharedPlaygroundNotFound, TooManyShares
 from app.playground.models import SharedPlayground
 from app.playground.pages import OWN, OWN_KEY, SharedCell, SharedCells, own_playground, shared_playground
@@ -35,7 +35,7 @@ async def find_playground(db: Database, slug: str, language: str) -> Lesson:
         return own_playground(language)
     async with db.session() as session:
         share = await get_share(session, slug)
-    return await render_apart(as_lesson, share, language)
+    return await run_in_render_thread(as_lesson, share, language)
 
 
 async def get_share(session: AsyncSession, share_id: str) -> SharedPlayground:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -27,11 +26,6 @@ def get_timezone(name: str | None) -> ZoneInfo:
 def is_timezone(name: str) -> bool:
     """Whether a zone with this name exists."""
     return bool(name) and (name == DEFAULT_TIMEZONE or get_timezone(name).key == name)
-
-
-def timezone_choices(present: str) -> Sequence[str]:
-    """The names that a form offers, with the one that it shows. Pure."""
-    return sorted(zone for zone in available_timezones() if "/" in zone or zone in (DEFAULT_TIMEZONE, present))
 
 
 def choose_timezone(of_account: str | None, of_browser: str | None) -> ZoneInfo:

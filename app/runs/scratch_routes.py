@@ -24,7 +24,7 @@ from app.i18n import gettext
 from app.lessons.highlight import highlight_learners_code
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson
-from app.lessons.untrusted_markdown import render_apart, render_untrusted_markdown
+from app.lessons.untrusted_markdown import render_untrusted_markdown, run_in_render_thread
 from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep
 from app.runs.lesson_lookup import RequestedLesson
 from app.runs.models import ScratchCell
@@ -138,7 +138,7 @@ async def save_scratch_cell(
         stored = await change_scratch_cell(session, owner.learner, lesson.key, name, change)
         answer = {"source": stored.source, "title": stored.title, "version": stored.version}
         answer["updated_at"] = stored.updated_at.isoformat()
-    html = str(await render_apart(render_untrusted_markdown, stored.source)) if stored.kind == "text" else ""
+    html = str(await run_in_render_thread(render_untrusted_markdown, stored.source)) if stored.kind == "text" else ""
     return JSONResponse(answer | {"html": html}, headers=NO_STORE)
 
 
@@ -181,7 +181,7 @@ async def _fragment(
     if not shown:
         return Response(status_code=204, headers=NO_STORE)
     # Highlighting much code and rendering much text takes too long for the event loop.
-    views = await render_apart(_views, lesson, page, shown)
+    views = await run_in_render_thread(_views, lesson, page, shown)
     return render_fragment(
         request,
         "runs/scratch_cells.html",

@@ -171,9 +171,9 @@ def _changes(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[str
     """What code may change, without what ``local`` names: variables of the functions around it."""
     yield from _changed(node, local)
     body = _body(node)
-    within = _local_within(node, body, local) if body else local
+    within, inside = _local_within(node, body, local) if body else local, set(body)
     for part in ast.iter_child_nodes(node):
-        yield from _changes(part, within if part in body else local)
+        yield from _changes(part, within if part in inside else local)
 
 
 def _body(node: ast.AST) -> Sequence[ast.AST]:

@@ -14,8 +14,8 @@ from app.lessons.untrusted_markdown import (
     MATH_ATTRIBUTES,
     MAX_HTML_BYTES,
     MAX_LENGTH,
-    render_apart,
     render_untrusted_markdown,
+    run_in_render_thread,
 )
 from tests.factories.xss_payloads import XSS_PAYLOADS
 
@@ -106,8 +106,8 @@ def test_a_text_that_opens_more_than_anybody_writes_is_shown_as_it_is(opening: s
 async def test_what_renders_apart_leaves_other_threads_free_and_knows_the_language() -> None:
     blocked = threading.Event()
     with use_language("ko"):
-        slow = asyncio.create_task(render_apart(blocked.wait, 60))
-        next_one = asyncio.create_task(render_apart(gettext, "Your text"))
+        slow = asyncio.create_task(run_in_render_thread(blocked.wait, 60))
+        next_one = asyncio.create_task(run_in_render_thread(gettext, "Your text"))
     assert await asyncio.to_thread(lambda: "free") == "free"
     assert not next_one.done()
     blocked.set()
