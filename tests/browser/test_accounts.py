@@ -77,6 +77,7 @@ async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Visito
     await expect(page.get_by_role("heading", name="Where you are signed in")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_another_browser_is_signed_out_with_the_password(hall: VisitorFactory) -> None:
     visitor, elsewhere = await hall.admit(), await hall.admit()
     account = await store_account_with_password(visitor.site)
@@ -234,6 +235,7 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> N
     await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in inside])
 
 
+@pytest.mark.long
 async def test_a_token_is_created_with_the_keyboard_and_shown_where_it_can_be_read(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.page()

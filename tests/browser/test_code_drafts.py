@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere, assert_readable_in_both_themes
@@ -45,6 +46,7 @@ async def test_a_second_device_has_the_output_and_the_edits_of_the_first(hall: V
     assert await there.code() == "print('on the laptop')"
 
 
+@pytest.mark.long
 async def test_edits_on_two_devices_are_both_kept_until_the_learner_chooses(hall: VisitorFactory) -> None:
     laptop, _ = await admit_signed_in(hall, "Ada Byron")
     phone = await hall.admit(width=360, height=800)
@@ -82,6 +84,7 @@ async def test_edits_on_two_devices_are_both_kept_until_the_learner_chooses(hall
     await expect(there.root.locator(".code-place")).to_contain_text("print('both')")
 
 
+@pytest.mark.long
 async def test_what_is_typed_just_before_the_script_of_drafts_has_loaded_is_kept(hall: VisitorFactory) -> None:
     laptop, _ = await admit_signed_in(hall, "Ada Byron")
     page = await laptop.open(LESSON)
@@ -107,6 +110,7 @@ async def test_what_is_typed_just_before_the_script_of_drafts_has_loaded_is_kept
     assert await there.code() == "print('phone')"
 
 
+@pytest.mark.long
 async def test_a_visitor_downloads_edits_that_were_never_run(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await CellPageObject(page, "strategy").write("print('never run')")

@@ -100,6 +100,7 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
     assert await exercise.code() == WRONG
 
 
+@pytest.mark.long
 async def test_an_instructor_reviews_what_has_passed_line_by_line_with_the_keyboard_alone(hall: VisitorFactory) -> None:
     ada, learner = await admit_signed_in(hall, "Ada Byron")
     grace, instructor = await admit_signed_in(hall, "Grace Hopper", Role.instructor)

@@ -10,6 +10,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.browser.accessibility import assert_accessible, assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.factories.long_cases import long_only
 
 PAGE = "/en/courses/distributed-tensorflow/multi-worker"
 CELL = "tf-config"
@@ -54,7 +55,7 @@ async def test_a_worker_is_killed_from_the_page_and_started_again(hall: VisitorF
     cell = await ran_on(page, CLUSTER)
     await expect(cell.root.get_by_role("group", name="worker 1", exact=True).locator(".row")).to_have_text(["here"])
 
-    for width in (WIDTHS[0], WIDTHS[-1]):
+    for width in (*long_only(WIDTHS[0]), WIDTHS[-1]):
         processes = await resize(page, width)
         worker, said = processes.get_by_role("listitem").filter(has_text="worker 1"), processes.get_by_role("status")
         await processes.get_by_role("button", name="Kill: worker 1").click()

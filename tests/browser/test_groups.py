@@ -6,6 +6,7 @@ import secrets
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
 from playwright.async_api import expect
 
 from app.accounts.models import Account, Role
@@ -41,6 +42,7 @@ def where_it_is_noon() -> ZoneInfo:
     return ZoneInfo(f"Etc/GMT{-ahead:+d}")  # these names count the hours from there to UTC
 
 
+@pytest.mark.long
 async def test_a_learner_sees_deadlines_on_the_lesson_and_on_the_course_map(hall: VisitorFactory) -> None:
     ada, account = await admit_signed_in(hall, "Ada Byron")
     group = secrets.token_hex(16)

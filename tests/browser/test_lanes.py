@@ -191,6 +191,7 @@ async def test_a_learner_picks_another_version_of_keras(chromium: Browser, netwo
         await visitor.context.close()
 
 
+@pytest.mark.long
 async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await skip_predictions(page)

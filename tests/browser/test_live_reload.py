@@ -17,6 +17,8 @@ from tests.browser.signed_in_visitors import admit_signed_in
 from tests.browser.site import Site
 from tests.factories.course import LESSON, write_course
 
+pytestmark = pytest.mark.long
+
 LONG = "\n\n".join(f"Paragraph {number} of a long lesson.\n\n## Part {number}" for number in range(40))
 
 

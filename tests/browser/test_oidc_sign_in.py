@@ -15,6 +15,8 @@ from tests.browser.site import Site
 from tests.factories.course import write_course
 from tests.factories.oidc_issuer import Issuer
 
+pytestmark = pytest.mark.long
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def issuer(network: Loopback) -> AsyncIterator[Issuer]:
@@ -35,9 +37,7 @@ async def campus(
         yield campus
 
 
-@pytest.mark.parametrize(
-    "script", [True, pytest.param(False, marks=pytest.mark.long)], ids=["with script", "without script"]
-)
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
 async def test_a_link_leads_to_the_other_site_and_back_to_the_page(
     chromium: Browser, campus: Site, issuer: Issuer, script: bool
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.cell_page_object import CellPageObject
@@ -49,6 +50,7 @@ async def test_standard_error_is_marked(hall: VisitorFactory) -> None:
     await expect(cell.root.locator(".row.err")).to_have_text("warning")
 
 
+@pytest.mark.long
 async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: VisitorFactory) -> None:
     cell = await opened(hall, "for i in range(20_000): print('row', i)")
 
@@ -95,6 +97,7 @@ HTML("<b id=x>bold</b><script>parent.document.title = 'taken'</script>")"""
     assert await cell.page.locator("#x").count() == 0
 
 
+@pytest.mark.long
 async def test_of_many_html_displays_the_last_are_live_and_the_others_links(hall: VisitorFactory) -> None:
     cell = await opened(hall, "from IPython.display import HTML\nfor i in range(150): display(HTML(f'<b>{i}</b>'))")
 

@@ -112,6 +112,7 @@ async def test_axe_finds_nothing_in_any_lesson_and_it_fits_a_phone(hall: Visitor
     await assert_fits(page, f"{slug} on a phone")
 
 
+@pytest.mark.long
 async def test_the_first_load_of_the_largest_lesson_is_light(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     start = await visitor.open("/en/")
@@ -245,6 +246,7 @@ async def test_the_language_switch_keeps_the_place(hall: VisitorFactory) -> None
     await expect(page.locator("html")).to_have_attribute("lang", "ko")
 
 
+@pytest.mark.long
 async def test_the_map_says_which_lessons_are_not_translated(
     chromium: Browser, network: Loopback, tmp_path: Path
 ) -> None:

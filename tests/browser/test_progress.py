@@ -61,6 +61,7 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Visito
     await expect(page.locator(".award")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_next_page(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)
@@ -159,6 +160,7 @@ async def test_a_long_title_to_continue_with_fits_a_phone(hall: VisitorFactory) 
         await assert_fits(page, path)
 
 
+@pytest.mark.long
 async def test_marks_from_before_the_first_run_are_sent_once_the_server_knows_the_learner(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(SECOND)

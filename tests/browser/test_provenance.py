@@ -104,6 +104,7 @@ async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(ha
     await cell.comes_from(VERSION)
 
 
+@pytest.mark.long
 async def test_another_machine_is_named(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(CHOICE)
     name = await page.locator(".cell[data-group]").first.get_attribute("data-cell")
@@ -124,6 +125,7 @@ async def test_another_machine_is_named(hall: VisitorFactory) -> None:
     await cell.comes_from()
 
 
+@pytest.mark.long
 async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     await skip_predictions(page)
@@ -163,6 +165,7 @@ async def test_every_eye_can_read_output_that_is_dimmed(hall: VisitorFactory) ->
         await cell.comes_from(words)
 
 
+@pytest.mark.long
 async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: VisitorFactory, site: Site) -> None:
     visitor = await hall.admit()
     page = await visitor.open(FRONT_PAGE.format("en"))

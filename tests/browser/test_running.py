@@ -123,6 +123,7 @@ async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> 
     await cell.finished("interrupted")
 
 
+@pytest.mark.long
 async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(hall: VisitorFactory, site: Site) -> None:
     at_work, just_opened = await hall.admit(), await hall.admit()
     for visitor in (at_work, just_opened):
@@ -186,6 +187,7 @@ async def test_a_second_tab_sees_the_same_run(hall: VisitorFactory) -> None:
     assert await cell.lines() == rows(30)
 
 
+@pytest.mark.long
 async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await skip_predictions(page)
@@ -272,6 +274,7 @@ async def test_run_all_runs_in_order_and_ends_at_an_error(hall: VisitorFactory) 
     await expect(third.root).to_have_attribute("data-state", "idle")
 
 
+@pytest.mark.long
 async def test_a_long_cell_says_its_outcome_beside_run_and_links_to_its_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=390, height=844)).open(LESSON)
     cell = CellPageObject(page, "strategy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere
@@ -95,6 +96,7 @@ async def test_own_cells_are_moved_and_deleted_with_the_keyboard_and_restored(ha
     assert await first.code() == "first = 1"
 
 
+@pytest.mark.long
 async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     everything = page.get_by_role("button", name="Delete all my cells")
@@ -119,6 +121,7 @@ async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hal
     assert (await first.code(), await second.code()) == ("first = 1", "second = 2")
 
 
+@pytest.mark.long
 async def test_naming_a_cell_does_not_hide_what_another_window_has_written(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)

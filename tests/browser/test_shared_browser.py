@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from app.accounts.auth_sessions import revoke_all_auth_sessions
@@ -42,6 +43,7 @@ async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: V
     assert SECRET not in await page.content()
 
 
+@pytest.mark.long
 async def test_another_tab_forgets_when_its_account_signs_out(hall: VisitorFactory) -> None:
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page, other = await visitor.open(LESSON), await visitor.open(LESSON)
@@ -94,6 +96,7 @@ async def test_a_form_without_a_page_for_an_answer_delays_forgetting_for_seconds
     await expect(page.locator("body")).to_have_css("visibility", "visible")
 
 
+@pytest.mark.long
 async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: Browser, site: Site) -> None:
     """A separate browser with the back/forward cache, which Playwright disables."""
     arguments = ["--disable-back-forward-cache", "--disable-features=BackForwardCache"]
@@ -142,6 +145,7 @@ async def test_a_visitors_edits_come_along_into_the_account(hall: VisitorFactory
     await expect(CellPageObject(page, "strategy").editor).to_have_text("print('mine')")
 
 
+@pytest.mark.long
 async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: VisitorFactory) -> None:
     visitor, account = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
@@ -160,6 +164,7 @@ async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: Visito
     assert SECRET not in str(await kept(page))
 
 
+@pytest.mark.long
 async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall: VisitorFactory) -> None:
     visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)

@@ -112,6 +112,7 @@ async def test_a_chart_is_read_by_keyboard_and_by_pointer(hall: VisitorFactory) 
     await expect(words).to_contain_text("Step 200:")
 
 
+@pytest.mark.long
 async def test_the_numbers_are_a_table_and_a_file_and_come_back_after_a_reload(hall: VisitorFactory) -> None:
     cell = await opened(hall, TRAINING)
     await cell.finished()
@@ -178,6 +179,7 @@ async def test_a_single_number_is_drawn_above_zero_and_not_zoomed_into(hall: Vis
     await expect(cell.root.get_by_label("Show values at")).to_be_hidden()
 
 
+@pytest.mark.long
 async def test_a_bar_says_how_long_it_takes_and_goes_with_the_run(hall: VisitorFactory) -> None:
     cell = await opened(hall, """progress("fit", 0, 300)\ntime.sleep(600)""")
     bar, words = cell.root.get_by_role("progressbar", name="fit"), cell.root.locator(".progress-bar-words")
@@ -220,7 +222,8 @@ picture("in words", picture="replay", variable="w", shape=[2], operation="sum", 
     await expect(cell.root.locator("figcaption")).to_have_text("All-reduce of w (2) · NcclAllReduce (simulated)")
 
 
-@pytest.mark.parametrize("replicas", [pytest.param(4, marks=pytest.mark.long), 8])
+@pytest.mark.long
+@pytest.mark.parametrize("replicas", [4, 8])
 async def test_an_all_reduce_is_seen_whole_at_every_width(hall: VisitorFactory, replicas: int) -> None:
     cell = await opened(hall, ALL_REDUCE.replace("REPLICAS", str(replicas)), height=800, page=LESSON)
     await cell.finished()
@@ -253,6 +256,7 @@ async def test_below_much_output_the_controls_of_an_all_reduce_stay_in_view(hall
         assert not hidden, f"out of view at {width} px"
 
 
+@pytest.mark.long
 async def test_shards_and_placement_are_drawn_and_what_is_unfit_is_said_in_words(hall: VisitorFactory) -> None:
     code = """
 picture("shards", picture="shards", title="1 batch", labels=None, replicas=[

@@ -1,4 +1,4 @@
-"""A database from before the first version keeps its rows, on both databases.
+"""A database from before the first version keeps its rows; on PostgreSQL, the long tests see to that.
 
 ``tests/golden/pre_release`` holds one, as each database dumped it, and its rows after the upgrade.
 """
@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from app import migrate, pre_release
 from app.cli.db import app
 from app.db import Base, Database
+from tests.factories.databases import mainly_on
 from tests.factories.filled_database import DUMPS, all_rows, load_pre_release
 from tests.golden.golden_file import assert_golden
 
@@ -79,6 +80,7 @@ def plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else bytes(value).hex()  # type: ignore[call-overload]
 
 
+@mainly_on("sqlite", "empty_database_url")
 async def test_every_row_moves_into_the_tables_of_the_first_version(old: Database) -> None:
     await migrate.upgrade(old)
 
@@ -86,6 +88,7 @@ async def test_every_row_moves_into_the_tables_of_the_first_version(old: Databas
     assert_golden("pre_release/rows.json", json.dumps(await all_rows(old), ensure_ascii=False, indent=1, default=plain))
 
 
+@mainly_on("sqlite", "empty_database_url")
 async def test_an_upgraded_database_has_the_schema_of_a_new_one(empty: Database) -> None:
     await migrate.upgrade(empty)
     new = await schema(empty)
@@ -105,6 +108,7 @@ async def test_an_upgraded_database_has_the_schema_of_a_new_one(empty: Database)
             assert (await connection.exec_driver_sql("PRAGMA foreign_key_check")).all() == []
 
 
+@mainly_on("sqlite", "empty_database_url")
 async def test_an_upgrade_that_fails_halfway_leaves_every_row_where_it_was(
     old: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +128,7 @@ async def test_an_upgrade_that_fails_halfway_leaves_every_row_where_it_was(
     assert await migrate.current_revision(old) == migrate.HEAD_REVISION
 
 
+@mainly_on("sqlite", "empty_database_url")
 @pytest.mark.parametrize("revision", ["create_runs", "add_comment_renderer_index", NEW_REVISION])
 async def test_a_revision_that_cannot_be_upgraded_is_refused_with_what_to_do(old: Database, revision: str) -> None:
     async with old.engine.begin() as connection:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -81,6 +82,7 @@ _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_
 """Of the series of a metric, by its type."""
 
 
+@pytest.mark.long
 async def test_a_real_prometheus_reads_a_server_and_evaluates_every_query(
     settings: Settings, supervisor: ScriptedSupervisor, tmp_path: Path
 ) -> None:

@@ -152,7 +152,8 @@ def terminal_of(service: ServeCommand) -> Iterator[int]:
         os.close(screen)
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2])
 def test_its_terminal_obeys_no_attacker_and_all_that_one_detaches_ends_with_it(
     service: ServeCommand, workers: int
 ) -> None:

@@ -182,6 +182,7 @@ def test_an_application_whose_filter_lacks_a_call_does_not_start() -> None:
     assert done.stderr.startswith("The web application cannot start: libseccomp cannot refuse "), done.stderr
 
 
+@pytest.mark.long
 def test_it_ends_with_what_has_started_it_even_while_the_runner_starts() -> None:
     service = ServeCommand(warm_kernels=0)
     try:
@@ -359,6 +360,7 @@ async def given_away(tmp_path: Path, migrated_file: Path) -> Path:
     return data
 
 
+@pytest.mark.long
 async def test_root_backs_up_and_restores_the_web_applications_files_as_that_user(
     tmp_path: Path, given_away: Path
 ) -> None:

@@ -38,6 +38,7 @@ def words_of(site: Settings, name: str = "kept-elsewhere") -> str:
     return catalog.lesson(name, "one", "en").source
 
 
+@pytest.mark.long
 async def test_an_added_course_is_served_again_on_a_new_machine(
     site: Settings, db: Database, new_site: Settings, tmp_path: Path
 ) -> None:

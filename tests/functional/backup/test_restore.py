@@ -42,7 +42,7 @@ from tests.factories.backups import (
 )
 from tests.factories.cli_process import lockstep
 from tests.factories.course import write_course
-from tests.factories.databases import BACKENDS
+from tests.factories.databases import BACKENDS, mainly_on
 from tests.factories.filled_database import add_runs, all_rows
 
 ROOT = Path(__file__).parents[3]
@@ -117,6 +117,7 @@ async def test_there_is_no_column_that_a_sequence_fills() -> None:
     assert [table.name for table in TABLES if table.autoincrement_column is not None] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
 async def test_the_documented_recipe_restores_into_a_new_installation(
     site: Settings, tmp_path: Path, postgresql: str
@@ -315,8 +316,8 @@ def _no_time(name: str, data: bytes) -> bytes:
         *((kind, _refer_to_nobody, "refers to|refuses a row of the table recovery_codes") for kind in BACKENDS),
         *((kind, _too_long, "The database refuses a row of the table comments") for kind in BACKENDS),
         ("sqlite", _unknown_column, "the rows of the table passkeys are damaged"),
-        ("sqlite", _no_row, "the rows of the table authenticators are damaged"),
-        ("sqlite", _no_time, "the rows of the table authenticators are damaged"),
+        pytest.param("sqlite", _no_row, "the rows of the table authenticators are damaged", marks=pytest.mark.long),
+        pytest.param("sqlite", _no_time, "the rows of the table authenticators are damaged", marks=pytest.mark.long),
     ],
     indirect=["database_kind"],
 )
@@ -353,7 +354,7 @@ app()
 """``lockstep``, but a restore stops itself when it has written every row, before the last checks."""
 
 
-@on_both_databases
+@mainly_on("postgresql", "database_kind")
 async def test_a_restore_that_is_killed_changes_nothing_and_the_next_one_cleans_up(
     site: Settings, db: Database, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ BURSTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", BURSTS.values(), ids=BURSTS)
 async def test_a_burst_below_the_limit_is_no_alarm(learner: SessionClient, code: str) -> None:
     told = await learner.run(code)

@@ -64,6 +64,7 @@ async def test_the_lesson_that_it_starts_with_passes_as_it_is(reader: Reader) ->
     assert (await reader.follow(check)).rstrip().endswith("0 unexpected outcomes.")
 
 
+@pytest.mark.long
 async def test_its_lesson_shows_in_the_preview_and_passes_with_the_cell_of_the_guide(reader: Reader) -> None:
     start, preview, check, serve = blocks("sh")
     assert (preview.startswith("lockstep lesson preview "), serve) == (True, "lockstep serve\n")

@@ -111,6 +111,7 @@ async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(le
     assert (await learner.client.session(learner.session)).generation == 1
 
 
+@pytest.mark.long
 async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
     client: RunnerClient, learner: SessionClient
 ) -> None:

@@ -212,6 +212,7 @@ async def test_a_function_that_ignores_interrupts_is_ended(client: RunnerClient)
     assert [check.outcome for check in told.checks] == ["too-slow"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", [False, True], ids=["as it is", "planted, to be found"])
 async def test_checks_and_solution_are_nowhere_in_the_sandbox_of_the_submission(
     client: RunnerClient, planted: bool

@@ -112,6 +112,7 @@ async def test_the_exit_status_is_the_kernels_own(node: RealSupervisor) -> None:
         assert not await manager.is_alive()
 
 
+@pytest.mark.long
 def test_a_lease_that_nobody_reads_ends_and_one_of_a_manager_without_a_loop_does_not(node: RealSupervisor) -> None:
     install_kernels(node.socket)
     before = sandboxes(node)

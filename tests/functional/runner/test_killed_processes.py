@@ -16,6 +16,8 @@ from tests.factories import short_timeouts
 from tests.factories.killed_supervisor import expect_an_end_with_the_sessions
 from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def _mortal() -> Iterator[RealSupervisor]:

@@ -150,6 +150,7 @@ print("session", images.sum(), labels[:5].tolist(), True)
 """
 
 
+@pytest.mark.long
 async def test_a_program_that_a_session_starts_loads_the_same_data_sets(learner: SessionClient) -> None:
     await learner.run(PROGRAM)
     told = await learner.run(START)

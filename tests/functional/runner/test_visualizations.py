@@ -323,6 +323,7 @@ async def test_a_replay_that_sees_nothing_says_why(keras: SessionClient) -> None
     assert told.result == "False"
 
 
+@pytest.mark.long
 async def test_each_worker_of_a_cluster_tells_its_own_numbers_and_shards(client: RunnerClient) -> None:
     learner = SessionClient(client, topology="workers:2", keras=2)
     told = await ran(

@@ -196,6 +196,7 @@ def test_serving_gets_what_it_needs_and_testing_adds_the_rest_each_once(
     assert set_up(True) == testing, "serving took the place of what testing had"
 
 
+@pytest.mark.long
 def test_an_environment_that_was_moved_here_is_not_trusted(setup: ModuleType, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     subprocess.run([sys.executable, "-m", "venv", elsewhere], check=True)

@@ -10,12 +10,6 @@ from tests.factories.tensorflow_forks import Forges, TensorFlowForkServer
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
-def either(request: pytest.FixtureRequest, forges: Forges) -> TensorFlowForkServer:
-    """One process for each Keras version."""
-    return forges(request.param)
-
-
 @pytest.fixture
 def forge(forges: Forges) -> TensorFlowForkServer:
     """For programs without Keras."""
@@ -369,10 +363,10 @@ def test_what_a_hierarchical_copy_leaves_out_is_said(forge: TensorFlowForkServer
     assert even == "[6.0, 6.0, 6.0, 6.0]\n"
 
 
-def test_keras_takes_kernels_that_the_cpu_has(either: TensorFlowForkServer, request: pytest.FixtureRequest) -> None:
-    keras3 = "keras3" in request.node.name
-    first = 'layers.Conv2D(2, 3, data_format="channels_first")(images)' if keras3 else ""
-    run(either, KERNELS.replace("CHANNELS_FIRST", first), "gpu:2")
+@pytest.mark.parametrize("keras", [3, pytest.param(2, marks=pytest.mark.long)])
+def test_keras_takes_kernels_that_the_cpu_has(forges: Forges, keras: int) -> None:
+    first = 'layers.Conv2D(2, 3, data_format="channels_first")(images)' if keras == 3 else ""
+    run(forges(keras), KERNELS.replace("CHANNELS_FIRST", first), "gpu:2")
 
 
 def test_what_is_simulated_is_said_once_where_a_learner_could_take_it_for_real(forge: TensorFlowForkServer) -> None:

@@ -165,7 +165,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(cache)
 
 
-@pytest.mark.parametrize("keras", [3, 2])
+@pytest.mark.parametrize("keras", [3, pytest.param(2, marks=pytest.mark.long)])
 def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(
     ready: Path, learner: Learn, keras: int
 ) -> None:

@@ -60,7 +60,7 @@ LINE = (
 )
 
 
-@pytest.mark.parametrize("keras", [3, 2])
+@pytest.mark.parametrize("keras", [3, pytest.param(2, marks=pytest.mark.long)])
 def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner: Learn, keras: int) -> None:
     told = learner(READ, tmp_path, keras)
     assert told["imdb"] == [True, True, 999, [0, 1], 2, "object"]
