@@ -7,11 +7,12 @@ returns, such as a tensor's ``.device``, are those of the actual device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from tensorflow.python.framework import device
+from tensorflow.python.framework.device_spec import DeviceSpecV2
 
 from runners.guest.accelerators.gpu_rules import Components, cpu_stand_in, index_of
 from runners.guest.reporting import notices
@@ -19,6 +20,9 @@ from runners.guest.tf_patches.gpu_lists import is_final, logical_gpus
 from runners.guest.tf_patches.registry import Subject
 
 _DEVICE = "tensorflow.python.framework.device:"
+_DTENSOR = "tensorflow.dtensor.python."
+
+_TEST_OF_DTENSOR = "tests/unit/runners/guest/tf_patches/test_gpu.py::test_dtensor_makes_meshes_of_gpus"
 
 subject = Subject(
     __name__,
@@ -77,6 +81,39 @@ def _merge(_: object, original: Any, spec: Any) -> Any:
 def _copy(_: object, original: Any, self: Any, ctx: Any = None, device_name: str | None = None) -> Any:
     """Translate the device of ``tensor.gpu()``, which does not parse a name."""
     return original(self, ctx, device.canonical_name(device_name) if device_name else device_name)
+
+
+@subject.patch(
+    f"{_DTENSOR}config:num_local_devices",
+    relies_on=("(device_type)",),
+    used_by=(f"{_DTENSOR}config:local_devices", f"{_DTENSOR}config:num_global_devices"),
+    also=("tensorflow:experimental.dtensor.num_local_devices",),
+    test=_TEST_OF_DTENSOR,
+)
+def _count_devices(_: object, original: Any, device_type: str) -> int:
+    """Count simulated GPUs; DTensor looks into the configuration that C++ gets, which has none."""
+    count: int = logical_gpus() if device_type.upper() == "GPU" else original(device_type)
+    return count
+
+
+@subject.patch(
+    f"{_DTENSOR}mesh_util:_make_device_specs",
+    relies_on=("(devices, device_type)",),
+    used_by=(f"{_DTENSOR}mesh_util:create_mesh", f"{_DTENSOR}mesh_util:create_distributed_mesh"),
+    test=_TEST_OF_DTENSOR,
+)
+def _devices_of_mesh(
+    _: object, original: Any, devices: Sequence[Any] | None = None, device_type: str | None = None
+) -> tuple[list[Any], str]:
+    """Make a mesh of GPUs from their stand-ins, once TensorFlow has compared the types."""
+    specs, kind = original(devices and [_untranslated(each) for each in devices], device_type)
+    specs = [DeviceSpecV2.from_string(spec.to_string()) for spec in specs]
+    return specs, specs[0].device_type if specs else kind
+
+
+def _untranslated(device: str | DeviceSpecV2) -> Any:
+    spec = DeviceSpecV2.from_string(device) if isinstance(device, str) else device
+    return spec if index_of(device) is None else spec.replace(device_type="GPU")
 
 
 class _Notice:

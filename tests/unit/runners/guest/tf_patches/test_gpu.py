@@ -328,6 +328,40 @@ def test_answers_are_those_of_a_machine_with_gpus(forge: TensorFlowForkServer, n
     run(forge, PROGRAMS[name])
 
 
+MESHES = """
+from tensorflow.experimental import dtensor
+names = [f"GPU:{i}" for i in range(4)]
+assert dtensor.num_local_devices("gpu") == len(dtensor.local_devices("GPU")) == 4
+for asked in (
+    {"device_type": "GPU"},
+    {"devices": names},
+    {"devices": names, "device_type": "GPU"},
+    {"devices": dtensor.local_devices("GPU"), "device_type": "GPU"},
+):
+    mesh = dtensor.create_mesh([("batch", 2), ("model", 2)], **asked)
+    assert [name[-5:] for name in mesh.local_devices()] == ["CPU:0", "CPU:1", "CPU:2", "CPU:3"], asked
+two = dtensor.create_mesh([("batch", 2)], devices=["GPU:3", "GPU:1"])
+assert [name[-5:] for name in two.local_devices()] == ["CPU:3", "CPU:1"]
+for asked in ({"devices": ["CPU:0"], "device_type": "GPU"}, {"devices": names, "device_type": "CPU"}):
+    try:
+        dtensor.create_mesh([("batch", len(asked["devices"]))], **asked)
+    except ValueError as refused:
+        assert "Conflicting devices" in str(refused)
+    else:
+        raise AssertionError(asked)
+assert dtensor.initialize_accelerator_system("GPU") == "GPU"
+mesh = dtensor.create_distributed_mesh([("batch", 2), ("model", 2)], device_type="GPU")
+whole = dtensor.copy_to_mesh(tf.reshape(tf.range(8.0), (4, 2)), dtensor.Layout.replicated(mesh, 2))
+cut = dtensor.relayout(whole, dtensor.Layout(["batch", "model"], mesh))
+assert [piece.numpy().tolist() for piece in dtensor.unpack(cut)] == [[[0], [2]], [[1], [3]], [[4], [6]], [[5], [7]]]
+assert tf.reduce_sum(cut).numpy() == 28
+"""
+
+
+def test_dtensor_makes_meshes_of_gpus(forge: TensorFlowForkServer) -> None:
+    run(forge, MESHES)
+
+
 @pytest.mark.parametrize("how", ["AUTO", "NCCL", pytest.param("RING", marks=pytest.mark.long)])
 def test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for(
     forge: TensorFlowForkServer, how: str
