@@ -14,6 +14,7 @@ import socket
 import struct
 from asyncio import BaseTransport, TimerHandle, Transport
 from typing import cast
+from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -68,6 +69,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._wait()
+
+    def on_headers_complete(self) -> None:
+        named = b"" if self.url.startswith(b"/") else urlsplit(self.url).netloc
+        if named and [named] != [value for name, value in self.headers if name == b"host"]:
+            self.headers.append((b"host", named))
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._head -= len(body)

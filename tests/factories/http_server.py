@@ -12,6 +12,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from app.web.http_protocol import LimitedHttpProtocol
+
 _TURNS = 5
 """Of the event loop, until whatever was accepted before the end is among the connections."""
 _PORTS = range(20_000, 32_000)
@@ -69,7 +71,9 @@ async def serving(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Serve during the block; yields a client that behaves like our own pages."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = HttpServer(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    server = HttpServer(
+        uvicorn.Config(app, http=LimitedHttpProtocol, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    )
     await server.start([listener])
     try:
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as client:

@@ -136,6 +136,14 @@ async def test_a_request_names_exactly_one_host(page: httpx.AsyncClient) -> None
         assert await _status_of(page, b"GET /en/ " + sent + b"connection: close\r\n\r\n") == expected, sent
 
 
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+async def test_a_host_in_the_target_has_to_be_the_one_in_the_header(page: httpx.AsyncClient, version: bytes) -> None:
+    here = page.base_url.netloc
+    for host, expected in {here: 200, b"evil.example": 400, b"user@" + here: 400, here + b"0": 400}.items():
+        sent = b"GET http://%s/en/ HTTP/%s\r\nhost: %s\r\nconnection: close\r\n\r\n" % (host, version, here)
+        assert await _status_of(page, sent) == expected, sent
+
+
 @pytest.mark.parametrize("path", [f"/en/courses/{LESSON}", "/static/dist/app.css", "/en/sign-in"])
 async def test_a_browser_that_refuses_gzip_gets_none(client: httpx.AsyncClient, path: str) -> None:
     for accepted, coding in {
