@@ -21,10 +21,15 @@ from app.security_log import Caller, request_from
 from app.settings import Settings
 
 _HEADER = b"x-request-id"
-_EMAILED_PATH = re.compile(r"(/(?:email-link|unsubscribe)/).+", re.IGNORECASE | re.DOTALL)
-"""Links in emails. Whatever follows the prefix may be a token that was damaged on its way and works once mended."""
-_PATH_TOKEN = re.compile(r"/lockstep_[^/]+|/[A-Za-z0-9_-]{43}(?=/|$)")
-"""What else has the length of a token, such as the ID of a passkey, or an API token that does not belong there."""
+_SLASH = "(?:/|%(?:25)*2F)"
+"""A slash, or one that was encoded twice or more often on its way."""
+_SECRET_LINK = re.compile(
+    rf"((?:email-link|unsubscribe|groups{_SLASH}(?:join|reminders))/?).+", re.IGNORECASE | re.DOTALL
+)
+"""Links of emails and invitations. What follows may be a token that was damaged on its way and works once mended."""
+_TOKEN = re.compile(r"lockstep_[^/]+|(?<![\w-])(?=[\w-]*[A-Z])[\w-]{43,}", re.ASCII)
+"""What else has the length of a token, such as the ID of a passkey, or an API token that does not belong there. Names
+of lessons, which may be as long, have no capital letters."""
 LOGS_ON_TERMINAL = "_LOCKSTEP_LOGS_ON_TERMINAL"
 """Set by ``lockstep serve`` where it copies the web application's log to a terminal."""
 _TRACEBACKS = ("exception", "stack")
@@ -117,8 +122,8 @@ class RequestLogMiddleware:
 
 
 def redact_path(path: str) -> str:
-    """A path without secrets: everything that follows the prefix of a link in an email, and tokens. Pure."""
-    return _PATH_TOKEN.sub("/…", _EMAILED_PATH.sub(r"\1…", path))
+    """A path without secrets: everything that follows the prefix of a secret link, and tokens. Pure."""
+    return _TOKEN.sub("…", _SECRET_LINK.sub(r"\1…", path))
 
 
 def escape_controls(text: str, *, keep: str) -> str:

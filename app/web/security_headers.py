@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote_plus
+
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.observability import redact_path
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -44,7 +48,6 @@ Not ``"storage"``, which would also drop the theme: ``account-storage.ts`` remov
 _DEFAULT_HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -65,6 +68,7 @@ class SecurityHeaders:
             return
         here = f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}".encode("latin-1")
         wanted = _DEFAULT_HEADERS + _TLS_HEADERS if self._secure or scope["scheme"] == "https" else _DEFAULT_HEADERS
+        wanted = (*wanted, (b"referrer-policy", _referrer_policy(scope)))
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -76,6 +80,15 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_guarded)
+
+
+def _referrer_policy(scope: Scope) -> bytes:
+    """What the page's requests say about its address. If that has a token, it must not get into a proxy's log. Pure.
+
+    With ``no-referrer``, browsers would send no origin with the page's forms, either.
+    """
+    address = f"{scope['path']}?{unquote_plus(scope['query_string'].decode('latin-1'))}"
+    return b"same-origin" if redact_path(address) == address else b"strict-origin"
 
 
 def _relative_location(header: tuple[bytes, bytes], here: bytes) -> tuple[bytes, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import AsyncIterator
 
 import httpx
@@ -54,6 +55,21 @@ async def test_every_answer_is_guarded(client: httpx.AsyncClient, path: str) -> 
     assert "camera=()" in headers["permissions-policy"]
     assert "strict-transport-security" not in headers
     assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("/en/email-link/{token}", "/en/groups/join/{token}.", "/en/groups/reminders/a/b/{token}"),
+        *("/en/unsubscribe/a.all.1.{token}", "/en/sign-up?invitation={token}"),
+        *("/en/sign-in?next=/en/groups/join/{token}", "/en/sign-in?next=%2Fen%2Fgroups%2Fjoin%2F{token}"),
+    ],
+)
+async def test_a_page_with_a_token_in_its_address_tells_it_to_nobody(client: httpx.AsyncClient, address: str) -> None:
+    page = await client.get(address.format(token=f"A{secrets.token_urlsafe(32)[1:]}"))
+
+    assert page.headers.get_list("referrer-policy") == ["strict-origin"]
+    assert (await client.get("/en/sign-in")).headers.get_list("referrer-policy") == ["same-origin"]
 
 
 async def test_pages_hold_no_script_or_style_of_their_own(client: httpx.AsyncClient) -> None:
