@@ -85,7 +85,8 @@ class AuthSession(Base):
     """Identifies the session in its owner's list."""
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     method: Mapped[str] = mapped_column(String(16))
-    """``password``, ``passkey``, ``oidc``, ``link``; ``password+totp`` and so on with a code."""
+    """``password``, ``passkey``, ``oidc``, ``link``; ``password+totp`` and so on with a code. ``old passkey``: with
+    one, but the account has none any more."""
     pending: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether it waits for the code of the second step: until then it signs nobody in."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

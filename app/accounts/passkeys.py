@@ -33,6 +33,7 @@ from app.accounts.auth_challenges import revoke_challenges
 from app.accounts.email_links import revoke_links
 from app.accounts.identities import require_another_auth_method
 from app.accounts.models import Account, Passkey
+from app.accounts.second_factor import forget_passkeys
 from app.accounts.service import lock_account
 from app.db import now
 from app.errors import LockstepError, NotFound
@@ -251,6 +252,8 @@ async def remove_passkey(session: AsyncSession, account: Account, identifier: st
     await require_another_auth_method(session, account, issuers)
     await session.delete(passkey)
     await session.flush()
+    if not await list_passkeys(session, account):
+        await forget_passkeys(session, account)
 
 
 def _transports(credential: Mapping[str, Any]) -> str:

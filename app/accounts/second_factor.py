@@ -28,6 +28,7 @@ RECOVERY_CODES = 10
 _RECOVERY_CODE_BYTES = 15
 """As they are random and have more than 112 bits, one fast hash is enough."""
 _SUFFIX = "+totp"
+_PASSKEY, _REMOVED_PASSKEY = "passkey", "old passkey"
 
 
 class CodeKind(StrEnum):
@@ -39,7 +40,7 @@ class CodeKind(StrEnum):
 
 def is_strong(method: str) -> bool:
     """Whether a session with this method was opened with more than a password, a link, or another site. Pure."""
-    return method == "passkey" or method.endswith(_SUFFIX)
+    return method == _PASSKEY or method.endswith(_SUFFIX)
 
 
 def with_code(method: str) -> str:
@@ -123,6 +124,16 @@ async def remove_authenticator(session: AsyncSession, account: Account) -> None:
     for opened in (AuthSession, ApiToken):
         mine = update(opened).where(opened.account_id == account.id, opened.method.endswith(_SUFFIX))
         await session.execute(mine.values(method=func.replace(opened.method, _SUFFIX, "")))
+
+
+async def forget_passkeys(session: AsyncSession, account: Account) -> None:
+    """Note that the account has no passkey any more.
+
+    Sessions that were opened with one, and API tokens that such sessions created, count as opened without one.
+    """
+    for opened in (AuthSession, ApiToken):
+        mine = update(opened).where(opened.account_id == account.id, opened.method == _PASSKEY)
+        await session.execute(mine.values(method=_REMOVED_PASSKEY))
 
 
 async def strengthen_session(session: AsyncSession, hashed: str, method: str) -> None:

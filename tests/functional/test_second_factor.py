@@ -151,6 +151,31 @@ async def test_a_sign_in_by_passkey_is_enough_and_a_stolen_password_cannot_repla
     assert (await tea.post(APP, data={"password": PASSWORD})).status_code == 200
 
 
+async def test_a_browser_is_no_longer_staffs_once_its_last_passkey_is_removed(
+    app: FastAPI, teacher: Account, tea: httpx.AsyncClient, clock: Clock
+) -> None:
+    about = {"account_id": teacher.id, "name": "Key", "public_key": b"", "sign_count": 0, "created_at": now()}
+    async with app.state.db.writing() as session:
+        session.add_all(Passkey(id=each, **about) for each in ("one", "two"))
+        await session.execute(update(AuthSession).values(method="passkey"))
+    form = {"name": "Reports", "groups:read": "on", "lifetime": "7", "password": PASSWORD}
+    made = await tea.post("/en/settings/tokens", data=form)
+    token = re.search(r"lockstep_[\w-]{43}", made.text)
+    assert token, made.text
+    program = {"authorization": f"Bearer {token[0]}"}
+    for left, expected in (("two", 200), ("one", 403)):
+        assert (
+            await tea.post(f"/en/settings/security/passkeys/{left}/remove", data={"password": PASSWORD})
+        ).is_redirect
+        assert (await tea.get(INBOX)).status_code == expected
+        async with browser_client(app) as other:
+            assert (await other.get("/api/v1/groups", headers=program)).status_code == expected
+
+    await set_up(tea, clock)
+
+    assert (await tea.get(INBOX)).status_code == 200
+
+
 async def test_a_password_alone_signs_nobody_in_and_a_code_works_once(
     app: FastAPI, tea: httpx.AsyncClient, clock: Clock
 ) -> None:
