@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute
 from app.accounts.cleanup import CleanupTask
 from app.accounts.merge import Merger
 from app.accounts.page_pieces import PagePiece
-from app.accounts.personal_data import Eraser, Exporter
+from app.accounts.personal_data import AfterErasure, Eraser, Exporter
 from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
 from app.lessons.renaming import Renamer
@@ -90,6 +90,8 @@ class Feature:
     """An account's data, by its name in the document that the owner downloads."""
     erasers: Sequence[Eraser] = ()
     """Called when an account is deleted."""
+    after_erasure: Callable[[FastAPI], Sequence[AfterErasure]] = lambda _app: ()
+    """Called once that is committed."""
     mergers: Callable[[FastAPI], Sequence[Merger]] = lambda _app: ()
     """Called when a visitor signs in to an account."""
     retention_rules: Sequence[RetentionRule] = ()

@@ -19,7 +19,7 @@ from app.accounts.cleanup import CLEANUP_TASKS
 from app.accounts.dependencies import is_admin
 from app.accounts.feature import FEATURE as ACCOUNTS
 from app.accounts.merge import MERGERS
-from app.accounts.personal_data import ERASERS, EXPORTERS
+from app.accounts.personal_data import AFTER_ERASURE, ERASERS, EXPORTERS
 from app.accounts.session_cookie import has_session_cookie
 from app.accounts.visitor_retention import RETENTION_RULES
 from app.admin.feature import FEATURE as ADMIN
@@ -144,6 +144,7 @@ def _collect(app: FastAPI) -> None:
     """Collect what the features contribute to each other."""
     EXPORTERS.set(app, {name: exporter for feature in FEATURES for name, exporter in feature.exporters.items()})
     ERASERS.set(app, [eraser for feature in FEATURES for eraser in feature.erasers])
+    AFTER_ERASURE.set(app, [end for feature in FEATURES for end in feature.after_erasure(app)])
     MERGERS.set(app, [merger for feature in FEATURES for merger in feature.mergers(app)])
     (policy,) = [feature.draft_policy for feature in FEATURES if feature.draft_policy is not None]
     DRAFT_POLICY.set(app, policy)

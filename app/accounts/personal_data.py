@@ -31,6 +31,11 @@ ERASERS = AppKey[Sequence[Eraser]]("erasers")
 """The erasers of all features."""
 ErasersDep = Annotated[Sequence[Eraser], Depends(ERASERS.from_request)]
 
+AfterErasure = Callable[[str], Awaitable[None]]
+"""Ends what a feature has going on outside the database for a learner whose account was deleted."""
+AFTER_ERASURE = AppKey[Sequence[AfterErasure]]("after_erasure")
+AfterErasureDep = Annotated[Sequence[AfterErasure], Depends(AFTER_ERASURE.from_request)]
+
 _CHUNK_BYTES = 65_536
 _EXPORTED_FIELDS = (
     "email",

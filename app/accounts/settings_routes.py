@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter
-from starlette.background import BackgroundTask
+from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
@@ -40,7 +40,7 @@ from app.accounts.login import clear_login_cookies
 from app.accounts.models import Account, EmailFrequency
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import PASSWORD_HASHER, PasswordHasherDep, password_weakness
-from app.accounts.personal_data import ErasersDep, ExportersDep, erase_account, export_personal_data
+from app.accounts.personal_data import AfterErasureDep, ErasersDep, ExportersDep, erase_account, export_personal_data
 from app.accounts.rate_limit import (
     EXPORTS_PER_ACCOUNT,
     account_limit_key,
@@ -233,7 +233,13 @@ async def export_data(
 
 @router.post("/data/delete", name="delete_account")
 async def delete_account(
-    request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep, erasers: ErasersDep, cookies: CookiesDep
+    request: Request,
+    lang: str,
+    signed_in: RequiredSignIn,
+    db: DatabaseDep,
+    erasers: ErasersDep,
+    afterward: AfterErasureDep,
+    cookies: CookiesDep,
 ) -> Response:
     form = await read_form(request)
     try:
@@ -245,7 +251,9 @@ async def delete_account(
     record(SecurityEvent.account_deleted)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
-    return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
+    ending = BackgroundTasks([BackgroundTask(end, signed_in.account.learner_id) for end in afterward])
+    home = str(request.app.url_path_for("home", lang=lang))
+    return RedirectResponse(home, 303, CLEAR_CACHE_HEADERS, background=ending)
 
 
 async def reauthenticate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -22,6 +23,7 @@ from app.runs.introspection_routes import router as introspection_router
 from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import (
     RETENTION_RULES,
+    end_sessions,
     erase_runs,
     erase_scratch_cells,
     export_code_drafts,
@@ -100,6 +102,7 @@ FEATURE = Feature(
     exporters={"runs": export_runs, "code_drafts": export_code_drafts, "scratch_cells": export_scratch_cells},
     renamers=(rename_runs,),
     erasers=(erase_runs, erase_scratch_cells),
+    after_erasure=lambda app: (partial(end_sessions, app),),
     mergers=lambda _app: (move_runs, move_scratch_cells),
     retention_rules=RETENTION_RULES,
 )

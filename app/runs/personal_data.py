@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast
 
+from fastapi import FastAPI
 from sqlalchemy import CursorResult, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -15,6 +17,9 @@ from app.accounts.visitor_retention import RetentionRule
 from app.db import advisory_lock, delete_batch, stream_scalars
 from app.runs.models import CodeDraft, Run, RunEvent, ScratchCell
 from app.runs.scratch_cells import MAX_CELLS_PER_PAGE, new_scratch_name
+from app.runs.service import session_owner
+from app.web.dependencies import RUNNER
+from runners.wire.client import RequestRefused, RunnerError
 
 _FETCH_SIZE = 100
 _PURGE_BATCH_SIZE = 50
@@ -102,6 +107,15 @@ async def erase_runs(session: AsyncSession, account: Account) -> None:
     mine = select(Run.id).where(Run.learner_id == account.learner_id)
     await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
     await session.execute(delete(Run).where(Run.learner_id == account.learner_id))
+
+
+async def end_sessions(app: FastAPI, learner: str) -> None:
+    """End the sessions of a learner whose account was deleted, with what they hold in memory and in files."""
+    runner = RUNNER.get(app)
+    with suppress(RunnerError):  # a runner that is down has none
+        for session in await runner.sessions_of(session_owner(learner)):
+            with suppress(RequestRefused):  # it has ended by itself
+                await runner.end(session.id)
 
 
 async def purge_runs(session: AsyncSession, learner: str, before: datetime, most: int) -> int:

@@ -251,7 +251,9 @@ async def test_everything_kept_of_a_person_is_one_json_document(
 async def test_a_deleted_account_leaves_nothing_of_its_own(
     app: FastAPI, ada: httpx.AsyncClient, account: Account, supervisor: ScriptedSupervisor
 ) -> None:
+    supervisor.answer = ["done"]
     await press_run(ada)
+    assert len(supervisor.sessions) == 1
     async with app.state.db.writing() as session:
         session.add(
             LedgerEntry(
@@ -277,6 +279,7 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
         }
         handle = (await session.scalars(select(RetiredHandle))).one()
     assert left == {"retired_handles": 1}, "rows of a deleted account"
+    assert not supervisor.sessions, "what its code holds in memory and in files"
     assert handle.account_id is None
     assert (await ada.get("/en/settings")).status_code == 401
 
