@@ -22,8 +22,8 @@ from app.comments.models import Comment, CommentReport, CommentState
 from app.comments.permissions import Viewer
 from app.comments.recipients import notify_recipients
 from app.db import now
-from app.notifications.models import NotificationKind
-from app.notifications.service import notify
+from app.notifications.models import Notification, NotificationKind
+from app.notifications.service import notify, withdraw_emails
 from app.web.user_text import clean_text
 
 MAX_REASON_CHARACTERS = 500
@@ -87,6 +87,7 @@ async def hide_comment(session: AsyncSession, instructor: Account, comment_id: s
     )
     await clear_answer(session, comment)
     await _settle_reports(session, comment)
+    await withdraw_emails(session, Notification.subject == comment.id)
     return comment
 
 

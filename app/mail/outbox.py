@@ -34,8 +34,8 @@ def retry_delay_s(attempts: int) -> int | None:
     return _RETRY_DELAYS_S[attempts - 1] if attempts <= len(_RETRY_DELAYS_S) else None
 
 
-async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
-    """Send an email once this transaction is committed."""
+async def enqueue(session: AsyncSession, mail: TemplatedEmail, created_at: datetime | None = None) -> None:
+    """Send an email once this transaction is committed. ``created_at``: the time by which its sender finds it again."""
     letter = render_email(mail)
     moment = now()
     session.add(
@@ -49,7 +49,7 @@ async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
             unsubscribe_url=mail.unsubscribe_url,
             state=EmailState.waiting,
             attempts=0,
-            created_at=moment,
+            created_at=created_at or moment,
             due_at=moment,
             last_error="",
         )

@@ -13,7 +13,7 @@ from app.feature import Feature
 from app.notifications.mailer import NotificationMailer
 from app.notifications.page_piece import BELL_PIECE
 from app.notifications.routes import CSRF_EXEMPT_PATHS, router
-from app.notifications.service import delete_expired, export_notifications
+from app.notifications.service import delete_expired, erase_notifications, export_notifications
 from app.notifications.unread_stream import UNREAD_COUNT_STREAMS, UnreadCountStreams
 from app.notifications.unsubscribe_links import UNSUBSCRIBE_TOKENS, UnsubscribeTokens
 from app.notifications.views import DESCRIBERS
@@ -46,4 +46,5 @@ FEATURE = Feature(
     lifespan=lifespan,
     cleanup_tasks=lambda _app: (delete_expired,),
     exporters={"notifications": export_notifications},
+    erasers=(erase_notifications,),
 )

@@ -120,7 +120,7 @@ class NotificationMailer:
                 views = await build_views(session, self._describers, account, list(await session.scalars(claimed)))
                 views = [view for view in views if view.content is not None]
                 if views:
-                    await outbox.enqueue(session, self._render(account, views))
+                    await outbox.enqueue(session, self._render(account, views), at)
             return bool(views)
 
     def _render(self, account: Account, views: Sequence[NotificationView]) -> TemplatedEmail:

@@ -63,7 +63,7 @@ class Notification(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     emailed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When an email about it was put into the outbox."""
+    """When an email about it was put into the outbox, exactly as that email has it."""
 
 
 class EmailOptOut(Base):

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import String, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, String, and_, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, EmailFrequency
 from app.accounts.page_pieces import ACCOUNT_ID
 from app.bus import publish_on_commit
 from app.db import delete_batch, dialect_insert, now, sortable_id, stream_scalars
+from app.mail.models import EmailState, OutboxEmail
 from app.notifications.models import EmailOptOut, Notification, NotificationKind
 
 MAILER_TOPIC = "notifications to be mailed"
@@ -101,9 +102,31 @@ async def notified_accounts(session: AsyncSession, subject: str) -> dict[str, st
 
 async def delete_notifications(session: AsyncSession, subject: str) -> None:
     """Delete all notifications of a subject that was removed."""
+    await withdraw_emails(session, Notification.subject == subject)
     gone = delete(Notification).where(Notification.subject == subject).returning(Notification.account_id)
     for account_id in await session.scalars(gone):
         publish_on_commit(session, account_topic(account_id))
+
+
+async def withdraw_emails(session: AsyncSession, about: ColumnElement[bool]) -> None:
+    """Take back unsent emails about some notifications. The mailer writes them again, without what is gone.
+
+    They quote comments and name people, and wait for hours if the mail server is away.
+    """
+    told = and_(OutboxEmail.account_id == Notification.account_id, OutboxEmail.created_at == Notification.emailed_at)
+    waiting = OutboxEmail.state == EmailState.waiting
+    theirs = select(OutboxEmail.id).join(Notification, told).where(waiting, about)
+    mails = delete(OutboxEmail).where(OutboxEmail.id.in_(theirs), waiting)
+    taken = await session.execute(mails.returning(OutboxEmail.account_id, OutboxEmail.created_at))
+    for account_id, at in taken.all():
+        again = update(Notification).where(Notification.account_id == account_id, Notification.emailed_at == at)
+        await session.execute(again.values(emailed_at=None).execution_options(synchronize_session=False))
+        publish_on_commit(session, MAILER_TOPIC)
+
+
+async def erase_notifications(session: AsyncSession, account: Account) -> None:
+    """Let no email name the account that has not been sent yet. Its own notifications are erased with its row."""
+    await withdraw_emails(session, Notification.actor_id == account.id)
 
 
 async def unread_count(session: AsyncSession, account_id: str) -> int:

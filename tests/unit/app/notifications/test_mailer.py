@@ -16,13 +16,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app import i18n
 from app.accounts.emails import should_send
 from app.accounts.models import Account, EmailFrequency
+from app.accounts.personal_data import erase_account
 from app.bus import Bus
 from app.comments import editing, moderation
 from app.comments.editing import CommentDraft
 from app.comments.notification_content import CommentDescriber
 from app.db import Database, now
 from app.lessons.catalog import Catalog
-from app.mail.models import OutboxEmail
+from app.mail.models import EmailState, OutboxEmail
 from app.mail.transport import SmtpServer, SmtpTransport
 from app.mail.worker import OutboxWorker
 from app.notifications import service
@@ -303,8 +304,15 @@ async def test_comments_notify_people_mentioned_or_answered_and_emails_quote_the
         assert "&lt;b&gt;four&lt;/b&gt;" in mail.html
 
     async with database.writing() as session:
+        await moderation.hide_comment(session, bob, told.id, "Not for everyone")
+    assert not await outbox(database)
+    async with database.writing() as session:
+        await moderation.approve_comment(session, bob, told.id)
+    assert await this.send_due(now()) == 2
+    async with database.writing() as session:
         await editing.delete_comment(session, bob, told.id)
         assert await service.unread_count(session, ada.id) == 0
+    assert not await outbox(database)
 
 
 async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_out(
@@ -341,3 +349,34 @@ async def test_what_waits_is_found_by_its_own_index(database: Database) -> None:
         await connection.exec_driver_sql("ANALYZE")
         plan = await connection.exec_driver_sql(f"{explain} {literal}")
         assert "ix_notifications_waiting" in str(plan.all())
+
+
+async def test_an_email_that_waits_is_written_again_without_what_is_gone(database: Database) -> None:
+    ada, carol = await somebody(database), await somebody(database, "ko")
+    bob = await store_account(database, name="Bob Kahn")
+    sender = mailer(database)
+    for subject in ("c1", "c2"):
+        await tell(database, ada, subject, actor_id=bob.id)
+    await tell(database, carol, "c3")
+    assert await sender.send_due(now()) == 2
+    (hers,) = [mail for mail in await outbox(database) if mail.account_id == ada.id]
+    assert "About c1" in hers.text
+
+    async with database.writing() as session:
+        await service.delete_notifications(session, "c1")
+    assert [mail.account_id for mail in await outbox(database)] == [carol.id]
+    assert await sender.send_due(now()) == 1
+    (hers,) = [mail for mail in await outbox(database) if mail.account_id == ada.id]
+    assert "About c1" not in hers.text
+    assert "Bob Kahn replied" in hers.text
+
+    async with database.writing() as session:
+        await erase_account(session, bob, [service.erase_notifications])
+    assert await sender.send_due(now()) == 1
+    (hers,) = [mail for mail in await outbox(database) if mail.account_id == ada.id]
+    assert "Someone replied" in hers.text
+    assert "About c2" in hers.text
+    async with database.writing() as session:
+        await session.execute(update(OutboxEmail).values(state=EmailState.sending))
+        await service.delete_notifications(session, "c2")
+    assert len(await outbox(database)) == 2, "what may be on its way is not sent twice"
