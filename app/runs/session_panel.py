@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.bus import Bus
+from app.errors import LockstepError
 from app.i18n import N_, gettext, ngettext, number
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Lesson
+from app.runs.errors import ExecutionDisabled, refusal_error
 from app.runs.failure_injection import ClusterMemberView, cluster_members, state_key
 from app.runs.machines import Machine, lesson_machines
 from app.runs.service import session_id, session_owner, session_spec
@@ -94,9 +96,12 @@ async def load_panel(
     try:
         if infos := await _load_sessions(runner, learner, lesson):
             return _select_view(infos, wanted, lesson)
-        starting = (await runner.health()).status == "starting"
+        health = await runner.health()
     except (RunnerUnavailable, RequestRefused):
         return unavailable_view(lesson, wanted.machine)
+    if health.refuses:
+        return unavailable_view(lesson, wanted.machine, ExecutionDisabled())
+    starting = health.status == "starting"
     ran_before = has_run is not None and await has_run()
     return session_view(wanted.machine, lesson, None, starting=starting, ran_before=ran_before, exactly=wanted.exactly)
 
@@ -115,8 +120,10 @@ async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: Se
     chosen = wanted.machine
     try:
         await runner.request_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
-    except (RunnerUnavailable, RequestRefused):
+    except RunnerUnavailable:
         return unavailable_view(lesson, chosen)
+    except RequestRefused as e:
+        return unavailable_view(lesson, chosen, refusal_error(e.status, e.refusal))
     return await load_panel(runner, learner, lesson, wanted)
 
 
@@ -279,12 +286,13 @@ def _most_active(infos: list[SessionInfo], chosen: Machine) -> SessionInfo:
     return min(infos, key=rank)
 
 
-def unavailable_view(lesson: Lesson, chosen: Machine) -> SessionView:
-    """The panel while the supervisor does not respond."""
+def unavailable_view(lesson: Lesson, chosen: Machine, why: LockstepError | None = None) -> SessionView:
+    """The panel while the supervisor does not respond or, with ``why``, gives no session."""
+    silent = gettext("The runner is starting or cannot be reached. This page retries automatically.")
     return SessionView(
         lesson=lesson.key,
         state="down",
-        words=gettext("The runner is starting or cannot be reached. This page retries automatically."),
+        words=why.localized_message() if why else silent,
         topology=chosen.topology,
         topology_words=topology_label(chosen.topology),
         keras=chosen.keras,

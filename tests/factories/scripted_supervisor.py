@@ -211,6 +211,8 @@ class ScriptedSupervisor:
         return _json(self.patches)
 
     async def _ask(self, request: Request) -> Response:
+        if self.refuse is not None:
+            return _json(self.refuse[1], self.refuse[0])
         return _json(
             self._make_session(request.path_params["id"], SessionSpec.model_validate_json(await request.body()))
         )

@@ -16,7 +16,7 @@ from app.runs.session_panel import SessionView
 from app.runs.session_panel import session_view as view_on
 from app.runs.session_panel import unavailable_view as down_on
 from app.settings import Settings
-from runners.wire.protocol import ClusterMember, Health, SessionInfo, SessionState
+from runners.wire.protocol import ClusterMember, Health, Refusal, SessionInfo, SessionState
 from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON, add_choice
 from tests.factories.scripted_supervisor import ScriptedSupervisor
@@ -94,6 +94,17 @@ async def test_while_the_runner_is_down_the_panel_says_so_and_asks_again_by_itse
     await supervisor.start()
 
     assert 'data-state="none"' in (await client.get(PANEL)).text
+
+
+async def test_a_runner_that_refuses_to_run_code_is_not_called_away(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    supervisor.health = Health(status="ready", refuses="the limit on memory is missing")
+    supervisor.refuse = 403, Refusal(code="unsafe", message="No code is run here")
+
+    for panel in ((await client.get(PANEL)).text, (await client.post(PANEL)).text):
+        assert "cannot do so safely" in panel
+        assert "cannot be reached" not in panel
 
 
 async def test_a_runner_that_starts_is_called_starting(

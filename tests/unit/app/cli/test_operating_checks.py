@@ -17,7 +17,7 @@ from app.cli.operating_checks import (
 )
 from app.db import Database
 from app.settings import Settings
-from runners.wire.protocol import Health
+from runners.wire.protocol import Health, Safeguard
 from tests.factories.http_server import free_port
 from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
@@ -64,6 +64,14 @@ def test_a_session_that_could_use_up_the_machine_is_named(limit: str, ok: bool) 
     health = Health(status="ready", max_sessions=27, settings={"LOCKSTEP_LIMITS__MEMORY_MB": limit})
     assert judge_memory(health, 16 * GiB).ok is ok
     assert judge_memory(None, 16 * GiB).ok
+
+
+def test_a_limit_of_memory_that_is_only_watched_is_not_called_the_most() -> None:
+    watched = Safeguard(kind="limit", name="memory", in_force=False, detail="only watched", essential=True)
+    told = {"LOCKSTEP_LIMITS__MEMORY_MB": "2048"}
+    found = judge_memory(Health(status="ready", max_sessions=2, settings=told, safeguards=[watched]), 16 * GiB)
+
+    assert (found.ok, "one can take more" in found.detail) == (False, True)
 
 
 async def test_a_mail_server_is_asked_without_sending_anything() -> None:
