@@ -43,7 +43,7 @@ from app.runs.stream import RunStreams
 from app.settings import Settings
 from app.site_switches import Switch, SwitchStates
 from app.tracing import current_context
-from app.web.client_network import ClientAddress, client_network
+from app.web.client_network import ClientAddress, client_network, is_this_machine
 from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import RunAccepted, SessionState
@@ -81,7 +81,12 @@ class RunDispatcher:
         self._submit_timeout_s = settings.submit_timeout_s
 
     def admit(self, address: str | None, learner: str) -> None:
-        """Check the number of learners at the client's network address. Raises AddressLimitReached."""
+        """Check the number of learners at the client's network address. Raises AddressLimitReached.
+
+        A client elsewhere shows that others can reach this site, whatever it listens on: a proxy may stand before it.
+        """
+        if not is_this_machine(address):
+            self.runner.mark_users_untrusted()
         self._addresses.admit(address, learner, time.monotonic())
 
     async def dispatch(

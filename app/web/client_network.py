@@ -27,6 +27,16 @@ def client_network(address: str | None) -> str | None:
     return str(ip) if ip.is_global else None
 
 
+def is_this_machine(address: str | None) -> bool:
+    """Whether an address, if there is one, is this machine's own. Pure."""
+    try:
+        ip = ip_address(address or "127.0.0.1")
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return (mapped or ip).is_loopback
+
+
 def logged_network(address: str) -> str:
     """The network of an address in the security log; an address of a private network as it is. Pure."""
     return client_network(address) or address

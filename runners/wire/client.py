@@ -78,6 +78,10 @@ class RunnerClient:
             timeout=httpx.Timeout(30.0, connect=5.0),
         )
 
+    def mark_users_untrusted(self) -> None:
+        """Tell the supervisor with every request from now on that untrusted users can cause it."""
+        self._http.headers[UNTRUSTED_USERS_HEADER] = "1"
+
     async def __aenter__(self) -> Self:
         return self
 

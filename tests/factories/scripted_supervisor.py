@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from runners.wire.protocol import (
     EVENT_ADAPTER,
+    UNTRUSTED_USERS_HEADER,
     Ack,
     Capability,
     Event,
@@ -68,6 +69,8 @@ class ScriptedSupervisor:
         self.runs: dict[str, ScriptedRun] = {}
         self.sessions: dict[str, SessionInfo] = {}
         self.submitted: list[str] = []
+        self.untrusted: list[bool] = []
+        """Of each submission, whether it said that untrusted users can cause it."""
         self.restarted: list[str] = []
         self.interrupted: list[str] = []
         self.kept: list[str] = []
@@ -309,6 +312,7 @@ class ScriptedSupervisor:
             return _json(self.refuse[1], self.refuse[0])
         asked = RunRequest.model_validate_json(await request.body())
         self.submitted.append(asked.id)
+        self.untrusted.append(UNTRUSTED_USERS_HEADER in request.headers)
         session = self._make_session(asked.session, asked.spec)
         ahead = sum(not run.finished and run.request.session == asked.session for run in self.runs.values())
         if asked.id not in self.runs:

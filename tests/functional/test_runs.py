@@ -457,3 +457,18 @@ async def test_a_run_that_was_refused_but_could_not_be_withdrawn_ends(
     runs = (await client.get("/runs", params={"lesson": LESSON})).json()["runs"]
     assert len(runs) == 2
     assert (await _until_finished(client, runs[-1]))["outcome"] == "lost"
+
+
+async def test_once_a_run_comes_through_a_proxy_the_runner_is_told_of_untrusted_users(
+    settings: Settings, supervisor: ScriptedSupervisor
+) -> None:
+    """The site listens on this machine only, has no public URL, and a proxy leads others to it all the same."""
+    app = create_app(settings, only_local=True)
+    here = {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000"}
+    async with app.router.lifespan_context(app):
+        for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1", "203.0.113.9", "127.0.0.1"):
+            async with browser_client(app, address) as client:
+                client.headers.update(here)
+                await press_run(client)
+
+    assert supervisor.untrusted == [False, False, False, True, True]
