@@ -147,6 +147,7 @@ S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
         ("prctl", (4, 0), errno.ENOSYS),
         ("prctl", (35, 1), errno.ENOSYS),
         ("prctl", (22, 2), errno.ENOSYS),
+        ("prctl", (0x53564D41, 0), errno.ENOSYS),
         ("personality", (0xFFFFFFFF,), 0),
         ("personality", (0,), 0),
         ("personality", (0x0040000,), errno.ENOSYS),
