@@ -8,13 +8,12 @@ from urllib.parse import urlsplit
 
 from app.lessons.catalog import CatalogView
 from app.lessons.model import Lesson
+from app.observability import redact_path
 from app.web.forms import local_path
 from app.web.languages import language_in_path
 
 _MAX_PATH_LENGTH = 300
 _LESSON_PATH = re.compile(r"/[^/]+/courses/([^/.]+)/([^/.]+)(?:/.*)?")
-_SECRET_LINK_PATH = re.compile(r"/[^/]+/(?:email-link|unsubscribe)/.*")
-"""Links in emails: anyone who knows such a URL may use it, so it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class FeedbackContext:
 def resolve_context(catalog: CatalogView, page: str, cell: str, lang: str) -> FeedbackContext:
     """The context for the page and cell that a browser names. Unknown, secret and external ones are left out."""
     path = urlsplit(local_path(page) or "").path
-    if not language_in_path(path) or len(path) > _MAX_PATH_LENGTH or _SECRET_LINK_PATH.fullmatch(path):
+    if not language_in_path(path) or len(path) > _MAX_PATH_LENGTH or redact_path(path) != path:
         return FeedbackContext()
     if (named := _LESSON_PATH.fullmatch(path)) is None:
         return FeedbackContext(path)

@@ -213,6 +213,8 @@ async def test_whoever_sends_much_waits_and_keeps_the_text(room: Class) -> None:
     [
         ("/en/email-link/a-secret", ""),
         ("/en/unsubscribe/a-secret", ""),
+        ("/en/groups/join/a-secret", ""),
+        ("/en/groups/reminders/1/2/a-secret", ""),
         ("https://evil.example/en/", ""),
         ("//evil.example", ""),
         ("javascript:alert(1)", ""),
