@@ -142,9 +142,15 @@ async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_on
     await expect(end).to_have_text("Read to the end")
     await page.goto(visitor.site.url(COURSE))
 
-    await expect(page.locator("[data-continue]")).to_contain_text("Continue with “Scaling the loss”")
+    onward = page.locator("[data-continue]")
+    await expect(onward).to_contain_text("Continue with “Scaling the loss”")
     await expect(page.locator(f"a[href='{SECOND}']").first).to_contain_text("started")
     assert await visitor.context.cookies() == []
+    place = (await onward.get_attribute("href") or "").partition("#")[2]
+    assert place
+    await onward.click()
+    await expect(page.locator(f"[id='{place}']")).to_be_in_viewport()
+    assert await page.evaluate("scrollY") > 0
 
 
 @pytest.mark.long

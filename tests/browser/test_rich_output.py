@@ -18,7 +18,7 @@ display(Markdown("# Results\n\n**Loss**: $L = \\frac{1}{n}\\sum_i \\ell_i$.\n\n|
 display(Math(r"\int_0^1 x^2\,dx = \frac{1}{3}"))
 display(pandas.DataFrame({"epoch": [1, 2], "loss": [0.52, 0.31], "note": ["<b>high</b>", "low"]}))
 display(Audio([math.sin(n / 9) for n in range(8000)], rate=8000))
-display(HTML("<p>plain</p>"))
+display(HTML("<p>plain</p>"), HTML("<p style='color: navy'>in its own color</p>"))
 display(go.Figure(go.Scatter(y=[3.0, 1.0, 2.0], name="loss"), layout_title_text="Loss"))
 frame = pandas.DataFrame({"step": [1, 2, 3], "loss": [3.0, 1.5, 1.0]})
 altair.Chart(frame, title="Altair").mark_line().encode(x="step:Q", y="loss:Q")
@@ -58,6 +58,10 @@ async def test_text_tables_and_audio_are_the_pages_own_and_plots_have_frames(hal
     await cell.page.evaluate("document.documentElement.dataset.theme = 'dark'")
     await expect(line.content_frame.locator("html")).to_have_attribute("data-theme", "dark")
     await expect(chart.content_frame.locator("html")).to_have_css("background-color", "rgb(15, 17, 22)")
+    words, colored = (cell.root.locator(".html iframe").nth(n).content_frame.locator("body") for n in (0, 1))
+    await expect(words).to_have_css("color", "rgb(233, 231, 225)")
+    await expect(words).to_have_css("background-color", "rgb(15, 17, 22)")
+    await expect(colored).to_have_css("background-color", "rgb(217, 214, 206)")  # light, but not glaring
     assert await line.evaluate("frame => { try { return frame.contentDocument } catch { return null } }") is None
 
 

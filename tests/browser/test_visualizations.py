@@ -35,6 +35,10 @@ picture("in words", picture="replay", variable="dense/kernel", shape=[4, 2], ope
         reduced=[sum(r + 1 for r in range(REPLICAS)), -2 * REPLICAS, 3 * REPLICAS, 1, 2, -3, 4, 5],
         before=[1, 1, -1, 2, 1, 1, 1, 1], after=[0.6, 1.2, -1, 2, 1, 1, 1, 1])
 """
+WAITING = """
+show({"application/vnd.lockstep.notice+json": {"code": "waiting-for-paused", "values": {
+    "task": "worker 1", "other": "worker 0", "address": "localhost:1"}}}, "worker 1")
+"""
 TRAINING = """
 for step in range(1, 201):
     metric(step, loss=3 * math.exp(-step / 50), accuracy=1 - math.exp(-step / 50))
@@ -142,6 +146,11 @@ for name, start in (("small", 2), ("large", 3)):
 
     await expect(cell.root.locator("figcaption")).to_have_text(["Loss"])
     await expect(cell.root.locator(".legend li")).to_have_text(["small 0.1", "large 0.15"])
+    legend = await cell.root.locator(".legend").bounding_box()
+    plot = await cell.root.locator(".chart .plot").bounding_box()
+    assert legend
+    assert plot
+    assert legend["y"] + legend["height"] <= plot["y"]
     await expect(cell.root.locator(".plot .tick.middle").first).to_have_text("0")
     await expect(cell.root.locator(".chart-reading")).to_have_text("Step 20: small: loss 0.1; large: loss 0.15")
     colors = await cell.root.locator(".line .stroke").evaluate_all(
@@ -190,13 +199,16 @@ async def test_a_bar_says_how_long_it_takes_and_goes_with_the_run(hall: VisitorF
     await cell.finished("interrupted")
     await expect(bar).to_have_count(0)
 
-    await cell.write(REPORT + """progress("fit", 120, 300, left_s=130)\ntime.sleep(600)""")
+    await cell.write(REPORT + WAITING + """progress("fit", 120, 300, left_s=130)\ntime.sleep(600)""")
     await cell.run()
     await expect(words).to_have_text("120 of 300 steps · about 2 minutes left")
     assert await bar.evaluate("bar => bar.position") == pytest.approx(0.4)
+    lane = cell.root.get_by_role("group", name="worker 1", exact=True)
+    await expect(lane.locator("summary")).to_contain_text("waiting for worker 0")
     await cell.button("stop").click()
     await cell.finished("interrupted")
     await expect(bar).to_have_count(0)
+    await expect(lane.locator("summary")).not_to_contain_text("waiting for")
 
 
 async def test_an_all_reduce_is_stepped_through_by_keyboard(hall: VisitorFactory) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.runners.datasets.conftest import Learn
+from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,11 @@ def test_a_data_set_of_the_catalog_loads_with_its_splits_slices_and_info(tmp_pat
     }
 
 
-def test_reviews_are_text_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner: Learn) -> None:
+def test_reviews_are_text_files_hold_real_images_and_a_network_is_refused(
+    tmp_path: Path, learner: Learn, tiny: Tiny
+) -> None:
+    tiny.put(tmp_path / "fashion_mnist")
+    (tmp_path / "tiny.json").write_text(tiny.data_set.model_dump_json())
     told = learner(
         SETUP
         + """
@@ -96,6 +100,15 @@ def test_reviews_are_text_and_what_a_network_would_bring_is_refused(tmp_path: Pa
         own = Mine(data_dir=cache / "own")
         _, _ = output(own.download_and_prepare)
         told["own"] = sorted(int(each["x"]) for each in own.as_dataset(split="train"))
+
+        from runners.datasets.cache import Cache
+        from runners.datasets.catalog import DataSet
+        tiny = DataSet.model_validate_json((cache / "tiny.json").read_bytes())
+        tfds_datasets.subject.apply(tfds_datasets.Source(Cache(cache), {tiny.name: tiny}))
+        parts = ["train", "test[50%:]"]
+        told["real_line"], sets = output(lambda: tfds.load("fashion_mnist", split=parts, as_supervised=True))
+        image, label = next(iter(tfds.as_numpy(sets[1])))
+        told["real"] = [len(sets[0]), len(sets[1]), image[..., 0].tolist(), int(label)]
         """,
         tmp_path,
     )
@@ -109,3 +122,5 @@ def test_reviews_are_text_and_what_a_network_would_bring_is_refused(tmp_path: Pa
         "You can load these: cifar10, cifar100, fashion_mnist, imdb_reviews, mnist.",
     ]
     assert told["own"] == [0, 1, 2]
+    assert told["real_line"] == "", "they are no stand-in"
+    assert told["real"] == [40, 10, tiny.arrays["x_test"][10].tolist(), tiny.arrays["y_test"][10]]
