@@ -30,6 +30,8 @@ _WITH_VALUE = frozenset(
 """Options of ``pip install`` that are followed by a value."""
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 """Packages of the same modules: which of them is installed depends on the machine."""
+_OWN = ("portpicker", "tensorflow_hub")
+"""Modules of Lockstep's own that take the place of packages, with what notebooks call of them."""
 _NO_NETWORK = "the sandbox has no network to install {} from"
 
 
@@ -66,6 +68,8 @@ def _answer(word: str) -> str:
     except InvalidRequirement:
         return f"{word} cannot be installed: {_NO_NETWORK.format('it')}."
     if (version := _version(wanted.name)) is None:
+        if wanted.name.replace("-", "_") in _OWN:
+            return f"{wanted.name}: Lockstep's own version is installed."
         return f"{wanted.name} is not installed, and {_NO_NETWORK.format('it')}."
     if wanted.url is None and wanted.specifier.contains(version, prereleases=True):
         return f"{wanted.name} {version} is installed."

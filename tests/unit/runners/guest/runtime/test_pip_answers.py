@@ -21,6 +21,7 @@ NUMPY = version("numpy")
             f"numpy {NUMPY} is installed, and the sandbox has no network to install another version from.",
         ),
         ("install -i https://example.org/simple no-such", "no-such is not installed, and the sandbox has no network"),
+        ("install tensorflow-hub", "tensorflow-hub: Lockstep's own version is installed."),
         ("install ./here", "./here cannot be installed: the sandbox has no network to install it from."),
         ("install git+https://example.org/x", "git+https://example.org/x cannot be installed: the sandbox has no"),
         ("install tensorflow-gpu", f"tensorflow-gpu {version('tensorflow')} is installed."),
