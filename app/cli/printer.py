@@ -13,6 +13,7 @@ from app.runs.display_text import display_text
 from app.runs.limit_labels import limit_advice, limit_label
 from app.runs.line_prefixes import LaneLineBuffer, prefix_lines
 from app.runs.status_labels import outcome_label
+from runners.wire.error_hints import Need
 from runners.wire.protocol import (
     DisplayEvent,
     ErrorEvent,
@@ -24,12 +25,19 @@ from runners.wire.protocol import (
     TextEvent,
     Topology,
 )
+from runners.wire.reports import NEEDS
 
 _ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _IN_SCRIPT = re.compile(
     r"^( *)(?:{0})*Cell(?:{0})* ?(?:{0})* ?(?:{0})*In ?\[\d+\](?:{0})*(?=, line \d)".format(r"\x1b\[[0-9;]*m")
 )
 """How IPython names the code of a run at the beginning of a frame."""
+_ADVICE: dict[Need | None, str] = {
+    "keras-2": " Run it with --keras 2.",
+    "tpu": " Run it with --topology tpu:8.",
+    "servers": " Run it with --topology ps:2+1.",
+}
+"""How to get a session that has what this one has not."""
 _CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters that JSON does not have to escape, but that a terminal may execute, or that reorder a line."""
 
@@ -110,7 +118,7 @@ class TextPrinter:
                 self._whole(lane, self._err, trace if self._err.is_terminal else _ANSI_COLOR.sub("", trace))
             case NoticeEvent(lane=lane, code=code, text=text):
                 self._session_failed = self._session_failed or code == "session-failed"
-                self._whole(lane, self._err, f"lockstep: {text}")
+                self._whole(lane, self._err, f"lockstep: {text}{_ADVICE.get(NEEDS.get(code), '')}")
             case FinishedEvent():
                 self._end_lines()
                 self._out.end()

@@ -101,7 +101,7 @@ ERROR_HINTS = {
         "Devices and threads can be configured only before TensorFlow runs its first operation. Restart the "
         "session, and first run the cell that configures them."
     ),
-    "no-tpu": N_("This machine has no TPU. Choose one with TPU cores in the menu of the cell."),
+    "no-tpu": N_("This machine has no TPU. Choose one with TPU cores."),
     "tpu-needs-a-function": N_(
         "A TPU runs compiled functions only. Call strategy.run within a function that has @tf.function above it."
     ),
@@ -112,7 +112,7 @@ ERROR_HINTS = {
     ),
     "no-cluster": N_(
         "A ParameterServerStrategy needs a cluster, and TF_CONFIG does not name one. Choose a machine with "
-        "parameter servers in the menu of the cell."
+        "parameter servers."
     ),
     "schedule-a-function": N_(
         "A coordinator can only schedule a function that has @tf.function above it, because the worker "
@@ -150,12 +150,12 @@ ERROR_HINTS = {
         "steps_per_execution."
     ),
     "keras-2-for-fit": N_(
-        "Keras 3's fit does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. Choose "
-        "Keras 2 for this cell, or write your own training loop."
+        "Keras 3's fit does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. Use "
+        "Keras 2, or write your own training loop."
     ),
     "keras-2-for-fit-with-servers": N_(
-        "Keras 3's fit does not work with ParameterServerStrategy. Choose Keras 2 for this cell, or write "
-        "your own training loop with a ClusterCoordinator."
+        "Keras 3's fit does not work with ParameterServerStrategy. Use Keras 2, or write your own training "
+        "loop with a ClusterCoordinator."
     ),
     "no-gradients": N_(
         "None of the variables has a gradient: the loss does not depend on them, or it was computed outside "
@@ -170,14 +170,22 @@ ERROR_HINTS = {
         "Two tensors have different types, and TensorFlow does not convert them. Convert one: tf.cast(x, "
         "y.dtype). With mixed precision, compute the loss in float32."
     ),
-    "legacy-optimizer": N_("Keras 3 has no legacy optimizers. Remove “legacy.”, or choose Keras 2 for this cell."),
+    "legacy-optimizer": N_("Keras 3 has no legacy optimizers. Remove “legacy.”, or use Keras 2."),
     "no-longer-experimental": N_(
         "This is no longer experimental in Keras 3. Remove “experimental.” from the name; set_policy is now "
         "set_global_policy."
     ),
+    "renamed-in-keras-3": N_(
+        "Keras 3 has another name for this: reset_states is now reset_state, and an optimizer's lr is "
+        "learning_rate. Use the new name, or Keras 2."
+    ),
+    "only-in-keras-2": N_("Keras 3 does not have {package}.{name}. Use Keras 2 for this code."),
+    "layers-of-tensorflow-1": N_(
+        "tf.compat.v1.layers exists with Keras 2 only. Use Keras 2, or the layers in tf.keras.layers."
+    ),
     "loss-scaling": N_(
         "In Keras 3, a LossScaleOptimizer has scale_loss in place of get_scaled_loss, and divides the "
-        "gradients by the scale itself in apply_gradients. Choose Keras 2 for code that does both by hand."
+        "gradients by the scale itself in apply_gradients. Use Keras 2 for code that does both by hand."
     ),
     "file-name-to-save": N_(
         "Keras 3 chooses the format by the name of the file: model.save needs “.keras”, and save_weights "

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
+Need = Literal["keras-2", "tpu", "servers"]
+"""What another session would have that this one has not: Keras 2, a TPU, or parameter servers."""
 _MOST_TEXT = 20_000
 """Characters of a message that are searched."""
 _KERAS_3 = "/keras/src/"
@@ -51,17 +54,19 @@ class Sign:
 class ErrorHint:
     """A mistake, and the errors by which it shows."""
 
-    def __init__(self, code: str, sentence: str, *signs: Sign) -> None:
+    def __init__(self, code: str, sentence: str, *signs: Sign, needs: Need | None = None) -> None:
         """Create one.
 
         Args:
             code: of the notice.
             sentence: the cause, then what to do. May contain the names of groups of the patterns in braces.
             signs: any of them is enough.
+            needs: what the code needs of another session; each client says how to get one.
         """
         self.code = code
         self.sentence = sentence
         self.signs = signs
+        self.needs = needs
 
 
 def find_hint(name: str, text: str, files: Sequence[str], keras: int) -> tuple[str, dict[str, str]] | None:
@@ -256,8 +261,9 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ),
     ErrorHint(
         "no-tpu",
-        "This machine has no TPU. Choose one with TPU cores in the menu of the cell.",
+        "This machine has no TPU. Choose one with TPU cores.",
         Sign("ValueError", r"Please provide a TPU Name to connect to"),
+        needs="tpu",
     ),
     ErrorHint(
         "tpu-needs-a-function",
@@ -278,8 +284,9 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ErrorHint(
         "no-cluster",
         "A ParameterServerStrategy needs a cluster, and TF_CONFIG does not name one. Choose a machine with parameter "
-        "servers in the menu of the cell.",
+        "servers.",
         Sign("ValueError", r"Cluster spec must be non-empty"),
+        needs="servers",
     ),
     ErrorHint(
         "schedule-a-function",
@@ -313,8 +320,9 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
         "{package} is not installed, and there is no network to install it from. The cell has to do without it.",
         Sign(
             "ModuleNotFoundError",
-            r"No module named '(?P<package>datasets|horovod|jax|optax|sklearn|tensorflow_addons|tensorflow_hub"
-            r"|tensorflow_models|tensorflow_probability|tensorflow_text|torch|torchvision|transformers)\b",
+            r"No module named '(?P<package>datasets|horovod|jax|keras_cv|keras_hub|keras_nlp|keras_tuner|optax|sklearn"
+            r"|tensorflow_addons|tensorflow_models|tensorflow_probability|tensorflow_recommenders|tensorflow_text"
+            r"|torch|torchvision|transformers)\b",
         ),
     ),
     # tf.function.
@@ -359,19 +367,21 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ErrorHint(
         "keras-2-for-fit",
         "Keras 3's fit does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
-        "Choose Keras 2 for this cell, or write your own training loop.",
+        "Use Keras 2, or write your own training loop.",
         Sign(("ValueError", "TypeError"), r"PerReplica", raised_in=_KERAS_3, keras=3),
+        needs="keras-2",
     ),
     ErrorHint(
         "keras-2-for-fit-with-servers",
-        "Keras 3's fit does not work with ParameterServerStrategy. Choose Keras 2 for this cell, or "
-        "write your own training loop with a ClusterCoordinator.",
+        "Keras 3's fit does not work with ParameterServerStrategy. Use Keras 2, or write your own training "
+        "loop with a ClusterCoordinator.",
         Sign(
             "ValueError",
             r"you need to pass this dataset to ClusterCoordinator\.create_per_worker_dataset",
             raised_in=_KERAS_3,
             keras=3,
         ),
+        needs="keras-2",
     ),
     ErrorHint(
         "no-gradients",
@@ -398,22 +408,57 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ),
     ErrorHint(
         "legacy-optimizer",
-        "Keras 3 has no legacy optimizers. Remove “legacy.”, or choose Keras 2 for this cell.",
+        "Keras 3 has no legacy optimizers. Remove “legacy.”, or use Keras 2.",
         Sign("ImportError", r"`keras\.optimizers\.legacy` is not supported in Keras 3", keras=3),
+        needs="keras-2",
     ),
     ErrorHint(
         "no-longer-experimental",
         "This is no longer experimental in Keras 3. Remove “experimental.” from the name; set_policy is now "
         "set_global_policy.",
         Sign(
-            "AttributeError", r"module 'keras\.(optimizers|mixed_precision)' has no attribute 'experimental'", keras=3
+            "AttributeError",
+            r"module 'keras\.(callbacks|mixed_precision|optimizers)' has no attribute 'experimental'",
+            keras=3,
         ),
+    ),
+    ErrorHint(
+        "renamed-in-keras-3",
+        "Keras 3 has another name for this: reset_states is now reset_state, and an optimizer's lr is learning_rate. "
+        "Use the new name, or Keras 2.",
+        Sign("AttributeError", r"object has no attribute 'reset_states'", keras=3),
+        Sign("AttributeError", r"'(Ada\w+|Ftrl|Lion|Nadam|RMSprop|SGD)' object has no attribute 'lr'", keras=3),
+        Sign("ValueError", r"Argument\(s\) not recognized: \{.*'lr':", raised_in=_KERAS_3, keras=3),
+        needs="keras-2",
+    ),
+    ErrorHint(
+        "only-in-keras-2",
+        "Keras 3 does not have {package}.{name}. Use Keras 2 for this code.",
+        Sign(
+            "AttributeError",
+            r"module '(keras\._tf_keras\.)?(?P<package>keras(\.backend|\.layers|\.utils)?)' has no attribute "
+            r"'(?P<name>SidecarEvaluator|dtensor|experimental)'",
+            keras=3,
+        ),
+        Sign(
+            "AttributeError",
+            r"module '(?P<package>tensorflow_hub)' has no attribute '(?P<name>KerasLayer)' with Keras 3",
+            keras=3,
+        ),
+        needs="keras-2",
+    ),
+    ErrorHint(
+        "layers-of-tensorflow-1",
+        "tf.compat.v1.layers exists with Keras 2 only. Use Keras 2, or the layers in tf.keras.layers.",
+        Sign("AttributeError", r"^`\w+` is not available with Keras 3\.$", keras=3),
+        needs="keras-2",
     ),
     ErrorHint(
         "loss-scaling",
         "In Keras 3, a LossScaleOptimizer has scale_loss in place of get_scaled_loss, and divides the gradients by the "
-        "scale itself in apply_gradients. Choose Keras 2 for code that does both by hand.",
+        "scale itself in apply_gradients. Use Keras 2 for code that does both by hand.",
         Sign("AttributeError", r"'LossScaleOptimizer' object has no attribute 'get_(un)?scaled_", keras=3),
+        needs="keras-2",
     ),
     ErrorHint(
         "file-name-to-save",
@@ -452,7 +497,13 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ErrorHint(
         "estimators-are-gone",
         "Estimators were removed in TensorFlow 2.16. Use a Keras model, or your own training loop, with a strategy.",
-        Sign("AttributeError", r"module 'tensorflow' has no attribute 'estimator'"),
+        Sign(
+            ("AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError"),
+            r"module '(tensorflow|keras)[\w.]*' has no attribute 'estimator'"
+            r"|cannot import name 'estimator' from 'tensorflow"
+            r"|No module named 'tensorflow[._]estimator"
+            r"|^tf\.keras\.estimator\.model_to_estimator function not available",
+        ),
     ),
     ErrorHint(
         "multi-gpu-model",

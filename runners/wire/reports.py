@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from runners.wire.error_hints import ERROR_HINTS
+from runners.wire.error_hints import ERROR_HINTS, Need
 
 METRIC = "application/vnd.lockstep.metric+json"
 """``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}, "training": name}``"""
@@ -55,7 +55,7 @@ NOTICES: dict[str, str] = {
     ),
     "keras-2-chosen": (
         "This session uses Keras 3, and TF_USE_LEGACY_KERAS cannot change that, because TensorFlow is imported "
-        "already. To run this code with Keras 2, choose Keras 2 for this cell."
+        "already. This code needs a session with Keras 2."
     ),
     "member-ended": "{task} has ended ({why}).",
     "mirrored-among-workers": (
@@ -115,6 +115,8 @@ NOTICES: dict[str, str] = {
 }
 NOTICES.update((hint.code, hint.sentence) for hint in ERROR_HINTS)
 """Code to English sentence, with the names of its values in braces."""
+NEEDS: dict[str, Need] = {hint.code: hint.needs for hint in ERROR_HINTS if hint.needs} | {"keras-2-chosen": "keras-2"}
+"""The codes of notices about what only another session has; each client says where to get one."""
 
 _MOST_VALUES = 20
 _LONGEST_NAME = 60

@@ -118,6 +118,13 @@ async def test_a_data_file_that_is_dropped_on_the_page_is_there_for_the_code(hal
     await cell.run()
 
     await cell.has_row("Writing prices.csv")
+    await cell.write("%env TF_USE_LEGACY_KERAS=1")
+    await cell.run()
+    await cell.root.get_by_role("button", name="Choose it in the menu of this cell").press("Enter")
+    keras = cell.root.get_by_role("radio", name="Keras 2")
+    await expect(keras).to_be_focused()
+    await keras.press("Space")
+    await expect(cell.root.locator(".machine-button")).to_contain_text("Keras 2")
 
 
 async def test_the_first_new_cell_of_a_file_is_in_view_and_said(hall: VisitorFactory) -> None:

@@ -11,6 +11,7 @@ import { fill, language, localizedNumber, say, sayCount, type Values } from "../
 import { errorHints, NetworkError, ResponseError } from "./api";
 import { laneColor } from "./lane-color";
 import type { LaneGrid } from "./lanes";
+import { wayThere } from "./other-machine";
 import type { Frame, Notice, Run } from "./protocol";
 import { renderRow } from "./render-rows";
 import { quieten, showDisplay } from "./rich-output";
@@ -185,7 +186,8 @@ export class Output implements ListDelegate {
     const often = item.count > 1 && ` ${say("output.times", { count: localizedNumber(item.count) })}`;
     const words = make("span", {}, noticeText(item.event, say));
     if (words.textContent === item.event.text) void translate(item.event, words);
-    return make("p.notice", {}, make("b", {}, "Lockstep"), " ", words, often);
+    const way = wayThere(item.event.code, this.box);
+    return make("p.notice", {}, make("b", {}, "Lockstep"), " ", words, way && " ", way, often);
   }
 }
 

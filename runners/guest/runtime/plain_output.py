@@ -10,12 +10,19 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runners.wire.reports import is_report, lane_from_metadata, parse_report
+from runners.wire.error_hints import Need
+from runners.wire.reports import NEEDS, is_report, lane_from_metadata, parse_report
 
 Publish = Callable[[str, dict[str, Any], str | None], None]
 """Sends a message on the output channel: its type, content and lane."""
 
 _PLAIN = "text/plain"
+_ADVICE: dict[Need, str] = {
+    "keras-2": "Change to a kernel with Keras 2, such as lockstep-gpu-4-keras-2.",
+    "tpu": "Change to a kernel with a TPU, such as lockstep-tpu-8.",
+    "servers": "Change to a kernel with parameter servers, such as lockstep-ps-2-1.",
+}
+"""How to get a session that has what this one has not."""
 
 
 class LaneLabels:
@@ -92,6 +99,7 @@ def notices_as_text(publish: Publish) -> Publish:
             return
         found = parse_report(data)
         if found and found[0] == "notice":
-            publish("stream", {"name": "stderr", "text": f"{found[1]['text']}\n"}, lane)
+            advice = f" {_ADVICE[need]}" if (need := NEEDS.get(found[1]["code"])) else ""
+            publish("stream", {"name": "stderr", "text": f"{found[1]['text']}{advice}\n"}, lane)
 
     return publish_in_words

@@ -165,4 +165,4 @@ def test_what_does_not_work_says_what_to_do_instead(results: Results) -> None:
     assert {(key.keras, key.way, key.row.machine) for key in not_working} == {
         (3, "fit", machine) for machine in ("workers:2", "workers:2xgpu:2", "ps:2+1", "cpu")
     }
-    assert all("Choose Keras 2 for this cell, or write your own training loop" in said for said in not_working.values())
+    assert all("Use Keras 2, or write your own training loop" in said for said in not_working.values())

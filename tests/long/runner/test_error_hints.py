@@ -640,6 +640,91 @@ tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
 """,
     ),
     Mistake(
+        "no-longer-experimental",
+        IMPORTS
+        + """
+tf.keras.callbacks.experimental.BackupAndRestore
+""",
+    ),
+    Mistake(
+        "renamed-in-keras-3",
+        IMPORTS
+        + """
+tf.keras.metrics.Mean().reset_states()
+""",
+    ),
+    Mistake(
+        "renamed-in-keras-3",
+        IMPORTS
+        + """
+tf.keras.optimizers.Adam().lr
+""",
+    ),
+    Mistake(
+        "renamed-in-keras-3",
+        IMPORTS
+        + """
+tf.keras.optimizers.SGD(lr=0.1)
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.utils.SidecarEvaluator
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.utils.experimental.DatasetCreator
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.experimental.SidecarEvaluator
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.layers.experimental.SyncBatchNormalization
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.backend.experimental.enable_tf_random_generator()
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+tf.keras.dtensor.experimental.LayoutMap
+""",
+    ),
+    Mistake(
+        "only-in-keras-2",
+        IMPORTS
+        + """
+import tensorflow_hub
+tensorflow_hub.KerasLayer
+""",
+    ),
+    Mistake(
+        "layers-of-tensorflow-1",
+        IMPORTS
+        + """
+tf.compat.v1.layers.dense(tf.ones([1, 1]), 1)
+""",
+    ),
+    Mistake(
         "loss-scaling",
         IMPORTS
         + """
@@ -709,6 +794,28 @@ tf.Session()
         + """
 tf.estimator.RunConfig()
 """,
+    ),
+    Mistake(
+        "estimators-are-gone",
+        IMPORTS
+        + """
+tf.compat.v1.estimator.RunConfig()
+""",
+    ),
+    Mistake(
+        "estimators-are-gone",
+        IMPORTS
+        + """
+from tensorflow import estimator
+""",
+    ),
+    Mistake(
+        "estimators-are-gone",
+        IMPORTS
+        + """
+tf.keras.estimator.model_to_estimator(tf.keras.Sequential([tf.keras.layers.Dense(1)]))
+""",
+        keras=2,
     ),
     Mistake(
         "multi-gpu-model",

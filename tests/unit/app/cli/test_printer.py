@@ -77,6 +77,16 @@ def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> No
     assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not continue: no zygote\n"
 
 
+def test_what_only_another_session_has_names_the_option_that_starts_one() -> None:
+    def told(code: str) -> str:
+        return said(NoticeEvent(seq=1, at_ms=1, code=code, text="No."))
+
+    assert told("keras-2-chosen") == told("only-in-keras-2") == "lockstep: No. Run it with --keras 2.\n"
+    assert told("no-tpu") == "lockstep: No. Run it with --topology tpu:8.\n"
+    assert told("no-cluster") == "lockstep: No. Run it with --topology ps:2+1.\n"
+    assert told("nccl") == "lockstep: No.\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

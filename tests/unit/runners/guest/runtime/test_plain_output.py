@@ -84,7 +84,10 @@ def test_a_notice_is_text_and_numbers_for_a_chart_are_nothing() -> None:
     publish("display_data", {"data": {METRIC: {"step": 1, "per": "step", "values": {"loss": 1.0}}}}, None)
     publish("display_data", {"data": {NOTICE: {"code": "made up", "values": {}}}}, None)
     publish("display_data", picture, None)
+    publish("display_data", {"data": {NOTICE: {"code": "legacy-optimizer", "values": {}}}}, None)
 
+    kernel = "Change to a kernel with Keras 2, such as lockstep-gpu-4-keras-2.\n"
+    assert told.pop() == ("stream", {"name": "stderr", "text": f"{NOTICES['legacy-optimizer']} {kernel}"}, None)
     assert told == [
         ("stream", {"name": "stderr", "text": NOTICES["nccl"] + "\n"}, "worker 1"),
         ("display_data", picture, None),
