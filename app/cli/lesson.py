@@ -119,8 +119,9 @@ def check(
     )
     with published_courses(settings, since) as published:
         lost = lost_names(published.with_drafts.every(), catalog.with_drafts) if published is not None else ()
-        theirs = [one for one in lost if target is None or belongs_to(one.path, catalog.root_of(one.path), target)]
-        report.warnings += [replace(one, warning=True) for one in theirs]
+        report.warnings += [
+            one for one in lost if target is None or belongs_to(one.path, catalog.root_of(one.path), target)
+        ]
 
     def show(text: str) -> None:
         typer.echo(text, nl=False, err=form is not ReportFormat.text)

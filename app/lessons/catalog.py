@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.added_courses import AddedCourse
 from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
 from app.lessons.last_good import LastGoodCourses
-from app.lessons.model import Course, Lesson
+from app.lessons.lost_names import LostNames
+from app.lessons.model import Course, Exercise, Lesson
 from app.lessons.snapshot import Snapshot, has_courses, joined, load_snapshot, without_drafts
 
 _log = structlog.get_logger(__name__)
@@ -160,10 +161,15 @@ class CatalogView:
 
     def check_title(self, key: str, cell_name: str, name: str, language: str) -> str:
         """The title of the check ``name`` of an exercise of the lesson ``key``, or its name if it no longer exists."""
+        exercise = self.find_exercise(key, cell_name, language)
+        checks = exercise.checks if exercise is not None else ()
+        return next((check.title for check in checks if check.name == name), name)
+
+    def find_exercise(self, key: str, cell_name: str, language: str) -> Exercise | None:
+        """The exercise in a cell of the lesson ``key``; None if it no longer exists."""
         lesson = self.find_lesson(key, language)
         cell = lesson.cell(cell_name) if lesson is not None else None
-        checks = cell.exercise.checks if cell is not None and cell.exercise is not None else ()
-        return next((check.title for check in checks if check.name == name), name)
+        return cell.exercise if cell is not None else None
 
     def outline(self, course: str, language: str) -> Outline:
         """A course with its lessons, each in the requested language or in English.
@@ -226,6 +232,8 @@ class CatalogView:
 class Catalog(CatalogView):
     """The catalog for everyone; ``with_drafts`` is the one for instructors. If ``quiet``, errors are not logged.
 
+    Names that published lessons lose while it is loaded are among the errors in the files, as warnings.
+
     ``added`` is the folder of the courses that ``lockstep course add`` has copied. With a folder ``kept``, the last
     good version of each course of ``root`` is kept there, and survives a restart.
     """
@@ -234,6 +242,7 @@ class Catalog(CatalogView):
         self._quiet = quiet
         self._last_good = LastGoodCourses(root, kept) if kept is not None else None
         self._loaded = False
+        self._lost_names = LostNames()
         super().__init__(root, added=added)
         self.with_drafts = CatalogView(root, added=added, shows_drafts=True)
         self._loading = threading.Lock()
@@ -249,10 +258,14 @@ class Catalog(CatalogView):
         """Read the changed files and replace the snapshot. A file with an error keeps its last valid version."""
         with self._loading:
             before = self.with_drafts.snapshot
+            published = [lesson for lesson in self.every() if lesson.source_path.is_relative_to(self.root)]
             after = self._load(before)
             if self.added is not None and has_courses(self.added):
                 after = joined(after, load_snapshot(self.added, before))
             self.with_drafts.snapshot = after
+            if lost := self._lost_names.since(published, self.with_drafts):
+                after = replace(after, mistakes=tuple(sorted({*after.mistakes, *lost})))
+                self.with_drafts.snapshot = after
             self.snapshot = without_drafts(after)
             for follow in self._afterwards:
                 follow()

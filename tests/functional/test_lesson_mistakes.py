@@ -31,6 +31,18 @@ async def test_the_pages_of_a_lesson_with_an_error_say_where_it_is(app: FastAPI,
             assert page.headers["cache-control"] == "no-store"
 
 
+async def test_the_pages_of_a_lesson_name_what_its_last_change_lost(
+    app: FastAPI, settings: Settings, client: httpx.AsyncClient
+) -> None:
+    lesson = settings.lessons_dir / "small" / "first" / "lesson.md"
+    lesson.write_text(lesson.read_text().replace(":name: hello", ":name: greet"))
+    app.state.catalog.reload()
+    async with await signed_in_browser(app, "instructor") as teacher:
+        page = await teacher.get("/en/courses/small/first")
+        assert "warning: the cell &#39;hello&#39; was published and is gone" in page.text
+    assert "was published" not in (await client.get("/en/courses/small/first")).text
+
+
 @pytest.mark.usefixtures("broken")
 async def test_learners_and_strangers_get_the_page_as_it_was(app: FastAPI, client: httpx.AsyncClient) -> None:
     async with await signed_in_browser(app, "instructor") as teacher, await signed_in_browser(app, "learner") as ada:

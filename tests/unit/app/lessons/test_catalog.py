@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from app.lessons import lost_names
 from app.lessons.catalog import Catalog
 from app.lessons.document import parse_document as read_document
 from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
@@ -85,7 +87,7 @@ def test_a_mistake_leaves_the_last_good_version_up(catalog: Catalog, root: Path)
     assert "New words." in str(catalog.lesson("course", "two", "en").blocks[0])
     assert _problems(catalog) == ["one/lesson.md:7: unknown directive {cod-cell}; did you mean 'code-cell'?"]
 
-    write_lesson(root / "course" / "one", "Corrected.\n")
+    write_lesson(root / "course" / "one", f"Corrected.\n\n{CELL}")
     catalog.reload()
     assert "Corrected." in str(catalog.lesson("course", "one", "en").blocks[0])
     assert catalog.problems == ()
@@ -145,17 +147,17 @@ def test_a_course_file_with_a_mistake_leaves_the_course_as_it_was(catalog: Catal
         ("[x](../three/lesson.md)", "there is no lesson 'course/three'; use one of one, two"),
         ("[x](../../other/one/lesson.md)", "there is no lesson 'other/one'; use one of course"),
         ("[x](../two/lesson.md#shallow)", "'two' has no heading #shallow; use one of deep"),
-        ("[x](#nowhere)", "'one' has no heading #nowhere; use one of none"),
+        ("[x](#nowhere)", "'one' has no heading #nowhere; use one of cell-one"),
         ("[x](assets/none.csv)", "there is no file assets/none.csv; add it, or correct the name"),
         ("![A](assets/none.png)", "there is no file assets/none.png; add it, or correct the name"),
     ],
 )
 def test_a_broken_link_is_reported_but_the_lesson_is_shown(catalog: Catalog, root: Path, body: str, words: str) -> None:
-    write_lesson(root / "course" / "one", f"Words\nand {body}.\n")
+    write_lesson(root / "course" / "one", f"Words\nand {body}.\n\n{CELL}")
     catalog.reload()
 
     assert _problems(catalog) == [f"one/lesson.md:8: {words}"]
-    assert len(catalog.lesson("course", "one", "en").blocks) == 1
+    assert len(catalog.lesson("course", "one", "en").blocks) == 2
 
 
 def test_links_that_lead_somewhere_are_fine(catalog: Catalog, root: Path) -> None:
@@ -169,18 +171,18 @@ def test_links_that_lead_somewhere_are_fine(catalog: Catalog, root: Path) -> Non
 
 
 def test_a_required_lesson_has_to_exist(catalog: Catalog, root: Path) -> None:
-    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [three]\n")
+    write_lesson(root / "course" / "one", CELL, header=f"{FRONT_MATTER}requires: [three]\n")
     catalog.reload()
 
     assert _problems(catalog) == ["one/lesson.md:6: there is no lesson 'course/three'; use one of one, two"]
 
 
 def test_a_lesson_cannot_be_required_before_itself(catalog: Catalog, root: Path) -> None:
-    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [one]\n")
+    write_lesson(root / "course" / "one", CELL, header=f"{FRONT_MATTER}requires: [one]\n")
     catalog.reload()
     assert _problems(catalog) == ["one/lesson.md:6: 'requires' names the lesson itself; remove 'one'"]
 
-    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [two]\n")
+    write_lesson(root / "course" / "one", CELL, header=f"{FRONT_MATTER}requires: [two]\n")
     write_lesson(root / "course" / "two", "Words.\n", header=f"{FRONT_MATTER}requires: [one]\n")
     catalog.reload()
     circle, remedy = "'requires' goes in a circle", "remove one of these lessons from 'requires'"
@@ -262,6 +264,29 @@ def test_missing_and_unlisted_files_are_reported(catalog: Catalog, root: Path) -
         "one/lesson.xx.md:1: unknown language 'xx' in the file's name; use ko, zh",
         "two/lesson.md:1: the file is missing; write it, or remove the lesson from course.toml",
     ]
+
+
+def test_names_that_published_lessons_lose_are_warnings_until_they_lead_somewhere(
+    catalog: Catalog, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(body: str, slug: str = "one", status: str = "published") -> list[str]:
+        write_lesson(root / "course" / slug, body, header=FRONT_MATTER.replace("published", status))
+        catalog.reload()
+        return _problems(catalog)
+
+    with capture_logs() as logs:
+        (warning,) = save(CELL.replace("one", "first"))
+    assert warning.startswith("one/lesson.md:1: warning: the cell 'one' was published and is gone, so learners lose")
+    assert [entry["what"] for entry in logs if entry["event"] == "lesson_mistake"] == [
+        warning.partition("warning: ")[2]
+    ]
+    assert save("Other words.\n\n" + CELL.replace("one", "first")) == [warning], "as long as it is lost"
+    assert save(CELL.replace(":name: one", ":name: first\n:was: one")) == []
+    assert len(save("Words.\n")) == 1
+    monkeypatch.setattr(lost_names, "_NAMED_FOR", timedelta(0))
+    assert save("More words.\n") == [], "not for ever"
+    assert save(CELL, "two", "draft") == []
+    assert save("Words.\n", "two", "draft") == [], "nobody has work in a draft"
 
 
 def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:
