@@ -1,7 +1,7 @@
 """One cell of a lesson in a group: kinds of errors or of wrong answers, limits that were met, and the code behind them.
 
-Names of errors and of checks are shown for all learners. Messages and code, which learners have written or which repeat
-it, are shown only of learners who agreed to that, and only for runs since they did.
+Names of errors and of checks, and diagnoses without their values, are shown for all learners. Messages and code, which
+learners have written or which repeat it, are shown only of learners who agreed, and only for runs since they did.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from sqlalchemy import Select, select
 
 from app.accounts.models import Account
+from app.exercises.diagnoses import diagnosis_title, find_diagnosis
 from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import NOT_REACHED, PASSED, PENDING, load_results
 from app.groups.models import GroupMember, GroupRole
@@ -99,7 +100,7 @@ async def describe_limits(scope: ReportScope, lesson: str, cell: str) -> CellDet
 
 
 async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> CellDetails:
-    """The failed tries at an exercise, by the check that was not passed or what ended the code before its checks."""
+    """The failed tries at an exercise, by diagnosis, by check, or by what ended the code before its checks."""
     runs = _of_learners(scope, lesson, cell).where(JUDGED, Submission.verdict == Verdict.failed)
     joined = runs.join(Submission, Submission.run_id == Run.id).add_columns(Submission.results)
     found = (await scope.session.execute(joined)).all()
@@ -109,7 +110,7 @@ async def describe_wrong_answers(scope: ReportScope, lesson: str, cell: str) -> 
         for run, member, account, _ in found
         for kind, message in kinds[run.id]
     ]
-    columns = (gettext("Check"), gettext("Learners"), gettext("Tries"))
+    columns = (gettext("What went wrong"), gettext("Learners"), gettext("Tries"))
     empty = gettext("Nobody gave a wrong answer in this time.")
     return _details(findings, await count_all_learners(scope), "wrong-answers", columns, empty)
 
@@ -146,11 +147,11 @@ def _of_learners(scope: ReportScope, lesson: str, cell: str) -> Select[Run, Grou
 async def wrong_kinds(
     scope: ReportScope, submissions: Sequence[tuple[Run, str]]
 ) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """The kinds that each failed submission belongs to, with messages, by run: its checks, or what ended its code.
+    """The kinds that each failed submission belongs to, with messages, by run: of its checks, or what ended its code.
 
     ``submissions`` are runs with the stored results of their checks.
     """
-    kinds = {run.id: list(wrong_checks(scope, run.lesson, run.cell, results)) for run, results in submissions}
+    kinds = {run.id: list(_wrong_checks(scope, run, results)) for run, results in submissions}
     ended = [run for run, _ in submissions if not kinds[run.id]]
     errors = await first_errors(scope, [run.id for run in ended if run.outcome in (Outcome.error, Outcome.crash)])
     for run in ended:
@@ -162,20 +163,37 @@ async def wrong_kinds(
     return kinds
 
 
-def wrong_checks(scope: ReportScope, lesson: str, cell: str, results: str) -> Iterable[tuple[str, str]]:
-    """The kind of each check that was judged and not passed, and what its message said."""
+def _wrong_checks(scope: ReportScope, run: Run, results: str) -> Iterable[tuple[str, str]]:
+    """What was wrong with a submission: each kind once, with what the checks said besides.
+
+    A kind is the diagnosis of a check without its values, which several checks may share, or else the check and how it
+    ended.
+    """
     words = {
         "failed": gettext("another result"),
         "error": gettext("ended with an error"),
         "too-slow": gettext("too slow"),
     }
+    found: defaultdict[str, list[str]] = defaultdict(list)
     for result in load_results(results):
-        if result.outcome not in (PASSED, PENDING, NOT_REACHED):
-            title = scope.catalog.check_title(lesson, cell, result.name, scope.language)
-            yield (
-                f"{title.replace('`', '')}: {words.get(result.outcome, result.outcome)}",
-                result.message[:_MAX_MESSAGE],
-            )
+        if result.outcome in (PASSED, PENDING, NOT_REACHED):
+            continue
+        kind = _diagnosis(scope, run, result.message)
+        if not kind:
+            title = scope.catalog.check_title(run.lesson, run.cell, result.name, scope.language)
+            kind = f"{title}: {words.get(result.outcome, result.outcome)}"
+        messages = found[kind.replace("`", "")]
+        if result.message.rstrip(".。") != kind:
+            messages.append(result.message[:_MAX_MESSAGE])
+    return [(kind, "\n".join(dict.fromkeys(messages))) for kind, messages in found.items()]
+
+
+def _diagnosis(scope: ReportScope, run: Run, message: str) -> str:
+    judged, read = (
+        scope.catalog.find_exercise(run.lesson, run.cell, language) for language in (run.language, scope.language)
+    )
+    diagnosis = find_diagnosis(message, judged) if message and judged is not None else ""
+    return diagnosis_title(diagnosis, read) if diagnosis and read is not None else ""
 
 
 def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Sequence[str], empty: str) -> CellDetails:
@@ -183,11 +201,14 @@ def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Se
     who: defaultdict[str, set[str]] = defaultdict(set)
     samples: defaultdict[str, list[CodeSample]] = defaultdict(list)
     shown: set[tuple[str, str]] = set()
+    shown_runs: set[str] = set()  # code with several mistakes is below the first of them
     for finding in findings:
         kind, account = finding.kind, finding.account
         who[kind].add(account.id)
-        if finding.is_shared and len(samples[kind]) < _SAMPLES_PER_KIND and (kind, account.id) not in shown:
+        is_new = (kind, account.id) not in shown and finding.run.id not in shown_runs
+        if finding.is_shared and len(samples[kind]) < _SAMPLES_PER_KIND and is_new:
             shown.add((kind, account.id))
+            shown_runs.add(finding.run.id)
             code = finding.run.code[:MAX_CODE]
             samples[kind].append(CodeSample(account.id, account.name, finding.run.created_at, finding.message, code))
     kinds = sorted(runs, key=lambda kind: (-len(who[kind]), -runs[kind], kind))

@@ -52,7 +52,7 @@ async def list_stuck(scope: ReportScope, lesson: str, cell: str) -> ReportTable:
     return ReportTable(
         "stuck",
         gettext("Stuck"),
-        (gettext("Learner"), gettext("Tries"), gettext("Last try"), gettext("Latest failed check")),
+        (gettext("Learner"), gettext("Tries"), gettext("Last try"), gettext("What went wrong")),
         rows[:MAX_LISTED],
         gettext("Nobody is stuck here in this time."),
         _hint(rows, stuck_hint()),

@@ -123,7 +123,7 @@ class FailedSubmission:
     cell: str
     at: datetime
     checks: Sequence[str]
-    """Those that were not passed, and how each ended; or what ended the code before them."""
+    """The kinds of what its checks found, or what ended the code before them."""
     sample: CodeSample | None
 
 
@@ -345,7 +345,7 @@ async def _wrong_answers(scope: ReportScope, account: Account, member: GroupMemb
         found = kinds[run.id]
         sample = None
         if shows_code(member, run.created_at):
-            messages = "\n".join(message for _, message in found if message)
+            messages = "\n".join(dict.fromkeys(message for _, message in found if message))
             sample = CodeSample(account.id, account.name, run.created_at, messages, run.code[:MAX_CODE])
         answers.append(FailedSubmission(run.lesson, run.cell, run.created_at, [check for check, _ in found], sample))
     return answers

@@ -62,3 +62,24 @@ _NAME = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Put ``values`` in the place of their names in braces. Unlike ``str.format`` it leaves all other braces alone."""
     return _NAME.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def is_filled(message: str, template: str) -> bool:
+    """Whether ``fill`` can have made ``message`` of ``template``, whatever the values were."""
+    first, *others = _NAME.split(template)[::2]
+    if not others:
+        return message == template
+    if not message.startswith(first):
+        return False
+    at = len(first)
+    for piece in others[:-1]:
+        at = message.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return message.endswith(others[-1]) and at + len(others[-1]) <= len(message)
+
+
+def without_values(template: str) -> str:
+    """The template with an ellipsis in the place of each value."""
+    return _NAME.sub("…", template)

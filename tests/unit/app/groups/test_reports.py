@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -85,9 +86,11 @@ class Filled:
         code: str = "1",
         outcome: str = "ok",
         error: str = "",
+        language: str = "en",
     ) -> None:
         facts: dict[str, Any] = {"learner_id": self.people[name].learner_id, "lesson": LESSON, "cell": "mean"}
         facts |= {
+            "language": language,
             "code": code,
             "state": RunState.finished,
             "judgement": True,
@@ -272,6 +275,33 @@ async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Fille
     assert rows[0][0].endswith(": another result")
     ((_, (sample,)),) = details.samples
     assert (sample.name, sample.message, sample.code) == ("Ada", "It got 3.", "theirs")
+
+
+async def test_wrong_answers_with_the_same_diagnosis_are_one_kind_in_the_readers_language(filled: Filled) -> None:
+    mean, one = (
+        CheckResult(name, 5, "failed", "This is the sum, not the mean.") for name in ("is_the_mean", "takes_one")
+    )
+    korean = replace(mean, message="평균이 아니라 합계입니다.")
+    await filled.tried("Ada", "failed", mean, one, days_ago=2)
+    await filled.tried("Ada", "failed", mean, replace(one, message="It got 3."), code="two mistakes")
+    await filled.tried("Bob", "failed", korean, language="ko")
+
+    ada = filled.people["Ada"]
+    async with filled.scope() as scope:
+        details = await describe_wrong_answers(scope, LESSON, "mean")
+        member = await scope.session.get_one(GroupMember, (filled.group.id, ada.id))
+        answers = (await report_learner(scope, ada, member)).wrong_answers
+    async with filled.scope(language="ko") as scope:
+        (spoken, _) = texts((await describe_wrong_answers(scope, LESSON, "mean")).table)
+    other = "takes_one: another result"
+    assert texts(details.table) == [["This is the sum, not the mean", "2", "3"], [other, "1", "1"]]
+    ((kind, (sample,)),) = details.samples
+    assert (kind, sample.code) == ("This is the sum, not the mean", "two mistakes"), "once, below its first mistake"
+    assert spoken[0] == "평균이 아니라 합계입니다"
+    assert sorted((len(answer.checks), answer.sample and answer.sample.message) for answer in answers) == [
+        (1, ""),
+        (2, "It got 3."),
+    ]
 
 
 async def test_submissions_that_end_before_a_check_are_wrong_answers_with_a_kind(filled: Filled) -> None:
