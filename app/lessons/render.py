@@ -124,6 +124,9 @@ def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, ren
     )
 
 
+_NOT_SHOWN = ("dropped", "myst_line_comment", "myst_block_break")
+
+
 def _render_blocks(document: Document, cells: Sequence[Cell], render: RenderTokens) -> Iterator[Block]:
     """Split the tokens at cells and questions; what lies between is prose.
 
@@ -163,11 +166,22 @@ def _continued(gate: Token) -> Token:
 
 
 def _render_prose(stretch: Sequence[Token], render: RenderTokens) -> Iterator[Prose]:
-    if all(token.type in ("gate_open", "gate_close") and token.meta.get("continued") for token in stretch):
-        return
-    html = render(stretch)
-    if html:
-        yield Prose(html, _first_line(stretch))
+    shown = _without_empty_boxes(stretch)
+    if shown and (html := render(shown)):
+        yield Prose(html, _first_line(shown))
+
+
+def _without_empty_boxes(stretch: Sequence[Token]) -> list[Token]:
+    """Without what is not shown, and without boxes that are continued below a cell but have nothing more to say."""
+    kept: list[Token] = []
+    for token in stretch:
+        if token.type in _NOT_SHOWN:
+            continue
+        if token.type == "gate_close" and kept and kept[-1].type == "gate_open" and kept[-1].meta.get("continued"):
+            kept.pop()
+        else:
+            kept.append(token)
+    return kept
 
 
 def _first_line(tokens: Sequence[Token]) -> int:

@@ -64,6 +64,8 @@ class DirectiveRenderer(RendererHTML):
         title = _gate_title(tokens[idx], _labels(env))
         if continued and kind == "solution":
             title = gettext("{title}, continued").format(title=title)
+        if kind == "solution" and tokens[idx + 1].type == "gate_close":  # its cell, which is below, is hidden itself
+            return f"<p{_id(tokens[idx])}><strong>{escapeHtml(title)}</strong>"
         if kind == "solution":
             summary = f"<summary>{escapeHtml(title)}</summary>\n"
             return f'<details class="admonition dropdown solution"{_id(tokens[idx])}>\n{summary}'
@@ -72,7 +74,9 @@ class DirectiveRenderer(RendererHTML):
         return f'<div class="admonition exercise" role="note"{_id(tokens[idx])}>\n{heading}'
 
     def gate_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</details>\n" if tokens[idx].meta["directive"].name.startswith("solution") else "</div>\n"
+        if not tokens[idx].meta["directive"].name.startswith("solution"):
+            return "</div>\n"
+        return "</p>\n" if tokens[idx - 1].type == "gate_open" else "</details>\n"
 
     def box_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]

@@ -104,6 +104,18 @@ def test_a_lecture_as_quantecon_writes_it_loads(folder: Path) -> None:
     assert lines["no bibliography of this lesson has the work 'unknown_key'"] == 37
 
 
+def test_an_exercise_or_a_solution_with_only_a_cell_leaves_no_empty_box(folder: Path) -> None:
+    cell = "```{code-cell}\n1\n```\n"
+    exercise = f"```{{exercise-start}} Add\n:label: add\n```\n{cell}```{{exercise-end}}\n```\n"
+    solution = f"```{{solution-start}} add\n```\n{cell}```{{solution-end}}\n```\n"
+    _, lesson, html = read_text(lesson_text(f"{exercise}{solution}See {{ref}}`add`.\n\n{solution}Words.\n"), folder)
+
+    assert [block if isinstance(block, Prose) else "cell" for block in lesson.blocks][1::2] == 3 * ["cell"]
+    assert "<details" not in html
+    assert html.count("<p><strong>Solution to Exercise 1</strong></p>") == 2
+    assert html.count('<div class="admonition exercise"') == html.count("</div>") == 1
+
+
 def test_a_page_as_jupyter_book_writes_it_loads(folder: Path) -> None:
     document, lesson, html = read("book.md", folder)
 
