@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from app.imports.report import CannotImport
+from app.imports.source_tree import LFS_POINTER
 
 PROTOCOLS = ("https", "ssh", "file")
 MAX_FETCH_BYTES = 1_000_000_000
@@ -293,6 +294,10 @@ def _write_files(git: _Git, files: list[tuple[PurePosixPath, _Blob]], into: Path
         start = output.index(b"\n", at) + 1  # behind a line of name, type and size
         at = start + blob.size + 1
         file = into / path
+        if output.startswith(LFS_POINTER, start):
+            reason = "it is only a pointer of Git LFS, whose files are not fetched; store the file itself in Git"
+            checkout.skipped.append((str(path), reason))
+            continue
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as out:

@@ -20,7 +20,8 @@ from app.lessons.assets import MAX_ASSET_BYTES
 
 MAX_TOTAL_BYTES = 500_000_000
 """Of all pictures and other files that one import copies."""
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that only says where Git LFS keeps the content."""
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w=.-]+)*),(.*)", re.DOTALL | re.ASCII)
 
 
@@ -71,7 +72,7 @@ class SourceTree:
             content = file.read_bytes()
         except OSError as e:
             raise UnusableFile(f"it cannot be read: {e.strerror}") from e
-        if content.startswith(_LFS_POINTER):
+        if content.startswith(LFS_POINTER):
             raise UnusableFile("it is only a pointer of Git LFS; run git lfs pull, and import the folder")
         self.copied_bytes += len(content)
         if self.copied_bytes > MAX_TOTAL_BYTES:

@@ -77,6 +77,19 @@ def test_a_course_is_served_at_its_commit_until_it_is_updated(
     assert list((store.root / ".copies").iterdir()) == []
 
 
+def test_a_file_that_is_only_a_pointer_of_git_lfs_is_left_out_and_named(remote: Path, store: CourseStore) -> None:
+    picture = remote / "remote-course" / "one" / "assets" / "a.png"
+    picture.parent.mkdir(parents=True)
+    picture.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    _commit(remote, "![A picture](assets/a.png)")
+    added = store.add(resolve_source(str(remote)))
+
+    ((path, reason),) = added.skipped
+    assert path == "remote-course/one/assets/a.png"
+    assert reason.startswith("it is only a pointer of Git LFS, whose files are not fetched; ")
+    assert ["assets/a.png" in mistake.text for mistake in added.mistakes] == [True]
+
+
 def test_an_update_that_cannot_be_served_leaves_the_course_as_it_was(
     remote: Path, store: CourseStore, catalog: Catalog
 ) -> None:
