@@ -20,6 +20,7 @@ ALL = ("wheel", "lessons", "functional", "browser", "hostile", "runner", "notebo
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("wheel", "lessons", "browser", "load"),
     "app/lessons/": ("wheel", "lessons", "functional", "browser", "soak", "fuzz", "load"),
+    "app/imports/": ("wheel", "lessons", "functional", "browser", "soak", "fuzz", "load"),
     "app/cli/": ("wheel", "lessons", "functional", "browser", "runner", "soak", "fuzz", "load"),
     "app/runs/": ("wheel", "functional", "browser", "runner", "soak", "fuzz", "load"),
     "app/": ("wheel", "functional", "browser", "soak", "fuzz", "load"),
@@ -40,6 +41,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "tests/conftest.py": ALL,
     "tests/factories/": ("functional", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"),
     "tests/unit/app/": ("functional",),
+    "tests/unit/app/imports/published/": ("lessons",),
     "tests/functional/": ("functional",),
     "tests/functional/programs/": ("functional", "runner"),
     "tests/functional/runner/": ("runner",),

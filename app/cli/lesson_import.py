@@ -96,7 +96,8 @@ def _opened(source: str, report: Report) -> Iterator[tuple[SourceTree, CoursePla
     elif place.suffix.lower() not in SUFFIXES or not place.is_file():
         raise CannotImport("this is not a notebook (.ipynb) or a Markdown file (.md)")
     else:
-        yield SourceTree(place.parent), plan_file(PurePosixPath(place.name))
+        tree = SourceTree(place.parent)
+        yield tree, plan_file(tree, PurePosixPath(place.name))
 
 
 def _print(report: Report) -> None:

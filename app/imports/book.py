@@ -22,6 +22,7 @@ MAX_DOCUMENTS = 500
 MAX_FILES = 20_000
 """Files that the folder may have besides."""
 _MAX_DEPTH = 12
+_MAX_BIBLIOGRAPHIES = 20
 _MAX_YAML_BYTES = 1_000_000
 SUFFIXES = (".ipynb", ".md")
 _NOT_LESSONS = ("readme", "license", "contributing", "changelog", "code_of_conduct", "security", "conduct", "authors")
@@ -66,9 +67,11 @@ class _Entry:
             yield from child.documents()
 
 
-def plan_file(path: PurePosixPath) -> CoursePlan:
-    """A course of one lesson."""
-    return CoursePlan("", [ModulePlan("", [path])])
+def plan_file(tree: SourceTree, path: PurePosixPath) -> CoursePlan:
+    """A course of one lesson, which may cite works of the ``.bib`` files in its folder and in the folders in that."""
+    found = [*sorted(tree.root.glob("*.bib")), *sorted(tree.root.glob("*/*.bib"))]
+    bibliographies = tuple(PurePosixPath(file.relative_to(tree.root).as_posix()) for file in found)
+    return CoursePlan("", [ModulePlan("", [path])], bibliographies=bibliographies[:_MAX_BIBLIOGRAPHIES])
 
 
 def plan_folder(tree: SourceTree, name: str, report: Report) -> CoursePlan:
@@ -83,7 +86,7 @@ def plan_folder(tree: SourceTree, name: str, report: Report) -> CoursePlan:
     book = _find_book(files)
     plan = _read_book(tree, book, files, report) if book is not None else _plan_all(files, report)
     plan.title = plan.title or " ".join(re.split(r"[\s_-]+", name)).strip().capitalize()
-    plan.bibliographies = tuple(file for file in files if file.suffix == ".bib")[:20]
+    plan.bibliographies = tuple(file for file in files if file.suffix == ".bib")[:_MAX_BIBLIOGRAPHIES]
     if not plan.documents:
         raise CannotImport("there is no notebook (.ipynb) and no Markdown file (.md) here")
     if len(plan.documents) > MAX_DOCUMENTS:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from app.imports.report import Report
 from app.imports.source import slug, yaml_text
+from app.imports.source_tree import UnusableFile
 from app.lessons.cell_names import CELL_NAME_PATTERN, unique_name
 from app.lessons.model import CellTag
 from app.lessons.python_source import find_syntax_issue
@@ -24,6 +26,11 @@ _FOREIGN_CELL = re.compile(r"%%(?:bigquery|shell|R|julia|cython|sql|script|ruby|
 _HELP = re.compile(r"^(\s*)([A-Za-z_][\w.]*(?:\[[^\]]*\])?)(\?\??)\s*$")
 _SHELL = re.compile(r"^\s*(?:!|%(?:sh|system|sx)\b|%%(?:bash|sh)\b)\s*(.*)$", re.MULTILINE)
 _NETWORK = re.compile(r"\b(?:wget|curl|git\s+clone|gdown|apt(?:-get)?|kaggle|gsutil|gcloud|npm|conda)\b")
+_FILE_NAME = re.compile(r"(?<![\w./\\-])(?:\./)?\w[\w./-]{0,100}\.[a-z]{2,5}\b", re.ASCII)
+_MODULE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE | re.ASCII)
+_KERAS_2 = re.compile(
+    r"^(?!\s*#).*\b(reset_states\(\)|optimizers\.legacy\b|keras\.experimental\b|TF_USE_LEGACY_KERAS)", re.MULTILINE
+)
 _TAG_WORDS = {"hide-cell": "hide-input", "hide-code": "hide-input", "remove-input": "hide-input"}
 """The closest tag, for one that the reader of lessons does not know."""
 
@@ -35,10 +42,16 @@ class CellWriter:
     report: Report
     heading: str
     """The text of the heading that the next cell is below, or the lesson's title."""
+    read_text: Callable[[str], str | None]
+    """The text of a file beside the document. Raises ``UnusableFile``."""
+    written: set[str] = field(default_factory=set)
+    """The files that a cell writes for those below it."""
     names: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number of each name that more than one cell would have."""
     count: int = 0
+    keras_2_name: str = ""
+    """What the code uses that Keras 3 lacks, if it is known to."""
 
     def write(
         self,
@@ -58,6 +71,9 @@ class CellWriter:
         if len(code.encode()) > MAX_CODE_BYTES:
             self.report.note(place, f"cell kept as a code block: it has more than {MAX_CODE_BYTES:,} bytes; split it")
             return _fenced(code, "python")
+        files = self._files(code, place)
+        old = _KERAS_2.search(code)
+        self.keras_2_name = self.keras_2_name or (old[1] if old is not None else "")
         code = self._runnable(code, place)
         kept = self._tags(tags, place)
         if _FOREIGN_CELL.match(code.lstrip()):
@@ -77,7 +93,36 @@ class CellWriter:
             lines.append(f":caption: {yaml_text(caption)}")
         if kept:
             lines.append(f":tags: [{', '.join(dict.fromkeys(kept))}]")
-        return _fenced(code, "{code-cell} ipython3", [*lines, *options, ""])
+        return [*files, *_fenced(code, "{code-cell} ipython3", [*lines, *options, ""])]
+
+    # --- files ---
+
+    def _files(self, code: str, place: str) -> list[str]:
+        """Cells that write the text files beside the document that this code reads: a sandbox has none of them."""
+        names = [*_FILE_NAME.findall(code), *(f"{module}.py" for module in _MODULE.findall(code))]
+        lines: list[str] = []
+        for name in names:
+            if name in self.written:
+                continue
+            self.written.add(name)
+            try:
+                text = self.read_text(name)
+            except UnusableFile as e:
+                self.report.note(place, f"kept, but it may fail: a cell cannot read '{name[:60]}' ({e})")
+                continue
+            if text is not None:
+                self.report.note(place, f"a cell above it writes '{name[:60]}', which a sandbox lacks")
+                lines += self._writing(name, text, place)
+        return lines
+
+    def _writing(self, name: str, text: str, place: str) -> Iterator[str]:
+        """The cell that writes a file, below one that makes its folder."""
+        folder = PurePosixPath(name).parent
+        made = [f"import os\nos.makedirs('{folder}', exist_ok=True)"] if folder.parts else []
+        for code in (*made, f"%%writefile {name}\n{text.rstrip()}"):
+            self.count += 1
+            head = [f":name: {self._name('', name, code, place)}", f":caption: {name}", ":tags: [hide-input]", ""]
+            yield from [*_fenced(code, "{code-cell} ipython3", head), ""]
 
     # --- names ---
 

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -183,14 +184,14 @@ def _convert(
     file = page.document.file
     try:
         references = References(page, index, tree, report)
-        cells = CellWriter(report, page.title)
+        cells = CellWriter(report, page.title, partial(tree.read_text, page.document.path.parent))
         rewriter = TextRewriter(page, references, cells, {h.at: level for h, level in page.new_levels()})
         body = "\n".join(_body(page, rewriter, references, cells))
         if plan.bibliographies and _CITATION.search(body) and "{bibliography}" not in body:
             report.note(file, "{bibliography} added at the end, because the text cites works")
             body += "\n```{bibliography}\n```\n"
         summary = page.document.summary or rewriter.summary
-        text = _front_matter(page, summary, body, cells.count, options, report) + body
+        text = _front_matter(page, summary, body, cells, options, report) + body
         if len(text.encode()) > MAX_SOURCE_BYTES:
             raise CannotImport(
                 f"without outputs it has {len(text.encode()):,} bytes, and the limit is {MAX_SOURCE_BYTES:,}; split it"
@@ -225,9 +226,11 @@ def _body(page: Page, rewriter: TextRewriter, references: References, cells: Cel
     yield ""
 
 
-def _front_matter(page: Page, summary: str, body: str, cells: int, options: ImportOptions, report: Report) -> str:
+def _front_matter(
+    page: Page, summary: str, body: str, cells: CellWriter, options: ImportOptions, report: Report
+) -> str:
     document = page.document
-    topology, keras = _machine(document, options, report)
+    topology, keras = _machine(document, cells, options, report)
     kernel = JupyterKernel(Topology.parse(topology), keras)
     title = " ".join(page.title.split())[:200]
     if not summary:
@@ -237,7 +240,7 @@ def _front_matter(page: Page, summary: str, body: str, cells: int, options: Impo
     values: dict[str, Any] = {
         "title": title,
         "summary": _shortened(summary) or f"{title}.",
-        "minutes": max(1, min(600, round(len(body.split()) / _WORDS_PER_MINUTE + cells))),
+        "minutes": max(1, min(600, round(len(body.split()) / _WORDS_PER_MINUTE + cells.count))),
         "status": options.status,
         "topology": topology,
     }
@@ -250,9 +253,12 @@ def _front_matter(page: Page, summary: str, body: str, cells: int, options: Impo
     return f"---\n{yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=100_000)}---\n"
 
 
-def _machine(document: SourceDocument, options: ImportOptions, report: Report) -> tuple[str, int]:
+def _machine(document: SourceDocument, cells: CellWriter, options: ImportOptions, report: Report) -> tuple[str, int]:
     named = document.machine.get("topology", "")
     keras = 2 if document.machine.get("keras") == "2" else 3
+    if "keras" not in document.machine and cells.keras_2_name:
+        report.note(document.file, f"keras: 2 chosen, because Keras 3 has no {cells.keras_2_name}")
+        keras = 2
     try:
         return str(Topology.parse(named or options.topology)), keras
     except UnknownTopology:

@@ -110,6 +110,8 @@ class _Converter(HTMLParser):
         elif tag == "tr" and self.tables:
             self.tables[-1].append([])
         elif tag in ("td", "th") and self.tables:
+            if not self.tables[-1]:  # a row that is not written
+                self.tables[-1].append([])
             self.buffers.append([])
         elif tag == "details":
             self.context.details += 1
@@ -146,8 +148,7 @@ class _Converter(HTMLParser):
             self.put("\n```\n\n")
         elif tag in ("td", "th") and self.tables and len(self.buffers) > 1:
             cell = " ".join("".join(self.buffers.pop()).split()).replace("|", "\\|")
-            if self.tables[-1]:
-                self.tables[-1][-1].append(cell)
+            self.tables[-1][-1].append(cell)
         elif tag == "table" and self.tables:
             self.put(_table(self.tables.pop()))
         elif tag == "summary" and len(self.buffers) > 1:

@@ -19,7 +19,6 @@ _DESTINATION = re.compile(
     r"\]\(\s*(?:<(?P<angle>[^>\n]*)>|(?P<plain>(?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))"
     r"(?P<title>\s+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?\s*\)"
 )
-_ROLE_TARGET = re.compile(r"(.{0,500}?)\s*<([^<>]+)>", re.DOTALL)
 _MAX_SKIP = 400
 """Characters between a token and its text: beyond this, the text belongs to something else."""
 
@@ -126,18 +125,6 @@ class InlineRewriter:
         if match is None:
             return
         self._cursor = match.end()
-        written = _ROLE_TARGET.fullmatch(content.strip())
-        words, target = (written[1], written[2].strip()) if written else ("", content.strip())
-        link = None
-        if name == "doc":
-            page = self._references.find_page(target)
-            words = words or (page.title if page is not None else "")
-            link = self._references.document_link(target)
-        elif name == "ref":
-            words = words or self._references.label_text(target)
-            link = self._references.label_link(target)
-        elif name == "download":
-            words = words or target
-            link = self._references.file_link(target)
-        if link is not None and words:
-            self._edits.append((match.start(), match.end(), f"[{words}]({link})"))
+        made = self._references.role(name, content)
+        if made is not None:
+            self._edits.append((match.start(), match.end(), made))

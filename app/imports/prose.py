@@ -23,6 +23,7 @@ from app.lessons.directive_specs import DIRECTIVE_SPECS, JUPYTER_OPTIONS
 from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula
 from app.lessons.highlight import can_highlight
+from app.lessons.labels import figure_option
 from app.lessons.markdown import BODY_PARSER
 from app.lessons.roles import read_role
 
@@ -206,17 +207,20 @@ class TextRewriter:
         known = DIRECTIVE_SPECS["code-cell"].options
         kept = []
         for key, entry in directive.options.items():
-            if key in ("name", "caption", "tags"):
+            if key in ("name", "label", "caption", "tags"):
                 continue
             if key in known and isinstance(entry.value, str):
                 kept.append(f":{key}: {entry.value}")
             elif key not in JUPYTER_OPTIONS:
                 self._note(f"option '{key[:40]}' of a cell dropped")
+        label = directive.option("label") or figure_option(directive, "name")
+        if label:
+            kept.append(f":label: {yaml_text(label)}")
         return self.cells.write(
             directive.body,
             place,
             name=directive.option("name"),
-            caption=directive.option("caption"),
+            caption=directive.option("caption") or figure_option(directive, "caption"),
             tags=words,
             options=kept,
         )

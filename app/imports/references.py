@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
+from app.imports.book import SUFFIXES
 from app.imports.outline import Page, normalized
 from app.imports.report import Report
 from app.imports.source import TextSegment, slug
 from app.imports.source_tree import AssetFolder, SourceTree, UnusableFile, decode_data_url, named_data
+from app.lessons.labels import Labels, collect_labels
 from app.lessons.links import InvalidLink, parse_link
+from app.lessons.roles import TextRole, read_role, reference_words, term_id
 
 _OUTSIDE = ("http", "https", "mailto")
 _DOCUMENTS = (".ipynb", ".md", ".html", ".rst", "")
@@ -29,6 +33,7 @@ class References:
     assets: AssetFolder = field(default_factory=AssetFolder)
     place: str = ""
     segment: TextSegment | None = None
+    _labels: dict[PurePosixPath, Labels] = field(default_factory=dict)
 
     @property
     def _folder(self) -> PurePosixPath:
@@ -67,7 +72,10 @@ class References:
             label = unquote(parts.fragment)
             found = self.page.ids.get(normalized(label))
             return f"#{quote(found)}" if found else self.label_link(label)
-        return self.document_link(parts.path, unquote(parts.fragment)) or self.file_link(href) or self.label_link(href)
+        document = self.document_link(parts.path, unquote(parts.fragment))
+        if document is None and PurePosixPath(parts.path).suffix in SUFFIXES:  # it is not a file to read as it is
+            return None
+        return document or self.file_link(href) or self.label_link(href)
 
     def document_link(self, path: str, fragment: str = "") -> str | None:
         """A link to another document of the import, which is a lesson now."""
@@ -105,6 +113,63 @@ class References:
         """The text of the heading with this label; empty if there is none."""
         pages = [self.page, *self.index.values()]
         return next((h.text for page in pages for h in page.headings if label in h.names), "")
+
+    # --- roles ---
+
+    def role(self, name: str, content: str) -> str | None:
+        """What a role becomes; None if it stays as it is. What leads nowhere becomes plain text."""
+        role = read_role(name, content)
+        match role.name:
+            case "doc":
+                page = self.find_page(role.target)
+                words = role.words or (page.title if page is not None else _readable(role.target))
+                return self._linked(words, role.target, self.document_link(role.target))
+            case "download":
+                link = self.file_link(role.target)
+                return f"[{role.words or role.target}]({link})" if link is not None else None
+            case "ref" if (text := role.words or self.label_text(role.target)) and (
+                link := self.label_link(role.target)
+            ):
+                return f"[{text}]({link})"
+            case "ref" | "numref" | "eq":
+                return self._reference(role)
+            case "term":
+                return self._term(role)
+        return None
+
+    def _linked(self, words: str, target: str, link: str | None) -> str:
+        if link is not None:
+            return f"[{words}]({link})"
+        self.report.note(self.place, f"reference replaced by its text: '{target[:80]}' leads to no page or name here")
+        return words
+
+    def _reference(self, role: TextRole) -> str | None:
+        """A reference to something with a name. What is in the same document has its number on the page."""
+        if role.target in self._labels_of(self.page).by_name:
+            return None
+        for page in self.index.values():
+            labels = self._labels_of(page)
+            label = labels.by_name.get(role.target)
+            if label is not None and label.kind != "cell":
+                return f"[{reference_words(role, labels)}](../{page.slug}/lesson.md#{quote(label.id)})"
+        return self._linked(reference_words(role, Labels()), role.target, None)
+
+    def _term(self, role: TextRole) -> str | None:
+        words = role.words or role.target
+        if term_id(role, self._labels_of(self.page)) is not None:
+            return None
+        found = ((page, term_id(role, self._labels_of(page))) for page in self.index.values())
+        link = next((f"../{page.slug}/lesson.md#{quote(made)}" for page, made in found if made is not None), None)
+        return self._linked(words, role.target, link)
+
+    def _labels_of(self, page: Page) -> Labels:
+        path = page.document.path
+        if path not in self._labels:
+            tokens = [token for parsed in page.texts.values() for token in parsed.tokens]
+            self._labels[path] = collect_labels(tokens)[0]
+        return self._labels[path]
+
+    # --- files ---
 
     def file_link(self, reference: str) -> str | None:
         """A link to a file that goes along; None if there is no such file that a lesson can have."""
@@ -171,6 +236,11 @@ class References:
             return None
         self.report.note(self.place, f"'{reference[:80]}' copied to {path}")
         return path
+
+
+def _readable(path: str) -> str:
+    """The words in the name of a document."""
+    return " ".join(re.findall(r"[^\W_]+", PurePosixPath(path).stem)) or path
 
 
 def scheme_of(address: str) -> str:

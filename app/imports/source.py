@@ -13,7 +13,8 @@ from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, parse_yaml_mappi
 MAX_FILE_BYTES = 64_000_000
 """Of a notebook, with its outputs. JSON of this size takes seconds and about half a GB."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_SUBSTITUTION = re.compile(r"\{\{[ \t]*(\w+)[ \t]*\}\}")
 _PYTHON = ("python", "ipython")
 
 
@@ -82,7 +83,7 @@ def decode(content: bytes) -> str:
 
 def printable(text: str, place: str, report: Report) -> str:
     """The text without control characters and half characters, which no lesson can contain."""
-    clean = _CONTROLS.sub("", text)
+    clean = CONTROLS.sub("", text)
     if clean != text:
         report.note(place, f"{len(text) - len(clean)} control characters removed")
     return clean
@@ -108,7 +109,7 @@ def read_markdown(path: PurePosixPath, content: bytes, report: Report) -> Source
             entries, _ = parse_yaml_mapping(found[1], 2)
         except InvalidYaml as e:
             report.note(f"{file}:{e.line}", f"front matter dropped: it cannot be read ({e.reason})")
-        text = "\n" * found[0].count("\n") + text[found.end() :]
+        text = "\n" * found[0].count("\n") + _substituted(text[found.end() :], entries)
     document = SourceDocument(path, [TextSegment(text, file)])
     _use_front_matter(document, entries, report)
     return document
@@ -124,11 +125,20 @@ def _use_front_matter(document: SourceDocument, entries: Mapping[str, YamlEntry]
     document.summary = summary.text if summary else ""
     document.tags = _topics(entries)
     document.machine = {key: entries[key].text for key in ("topology", "keras") if key in entries}
-    used = {"title", "summary", "description", "subtitle", "tags", "keywords", "topology", "keras"}
+    used = {"title", "summary", "description", "subtitle", "tags", "keywords", "topology", "keras", "substitutions"}
     jupyter = {"jupytext", "kernelspec", "jupyter", "language_info"}
     for key, entry in entries.items():
         if key not in used | jupyter:
             report.note(f"{document.file}:{entry.line}", f"'{key}' dropped from the front matter")
+
+
+def _substituted(text: str, entries: Mapping[str, YamlEntry]) -> str:
+    """The text with the values of MyST's substitutions, ``{{ name }}``, which lessons do not have."""
+    myst = entries["myst"].value if "myst" in entries else None
+    found = entries["substitutions"].value if "substitutions" in entries else None
+    found = found or (myst.get("substitutions") if isinstance(myst, dict) else None)
+    values = {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+    return _SUBSTITUTION.sub(lambda match: values.get(match[1], match[0]), text) if values else text
 
 
 def _topics(entries: Mapping[str, YamlEntry]) -> tuple[str, ...]:
@@ -140,7 +150,7 @@ def _topics(entries: Mapping[str, YamlEntry]) -> tuple[str, ...]:
 
 def slug(text: str, length: int = 60) -> str:
     """Lowercase ASCII letters and digits joined by hyphens; empty if there are none."""
-    plain = re.sub(r"[`*_$\\{}]", "", text.casefold())
+    plain = re.sub(r"[`*$\\{}]", "", text.casefold())
     words = re.findall(r"[a-z0-9]+", plain)
     joined = ""
     for word in words:

@@ -16,10 +16,13 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, unquote_to_bytes
 
 from app.imports.report import CannotImport
+from app.imports.source import CONTROLS, decode
 from app.lessons.assets import MAX_ASSET_BYTES
 
 MAX_TOTAL_BYTES = 500_000_000
 """Of all pictures and other files that one import copies."""
+MAX_TEXT_BYTES = 50_000
+"""Of a file that a cell writes for those below it."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """How a file begins that only says where Git LFS keeps the content."""
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w=.-]+)*),(.*)", re.DOTALL | re.ASCII)
@@ -78,6 +81,26 @@ class SourceTree:
         if self.copied_bytes > MAX_TOTAL_BYTES:
             raise CannotImport(f"its pictures and files have more than {MAX_TOTAL_BYTES:,} bytes; import it in parts")
         return content
+
+    def read_text(self, folder: PurePosixPath, reference: str) -> str | None:
+        """The text that a cell of a document in ``folder`` reads by this path; None if there is no such file.
+
+        Raises:
+            UnusableFile: it is not text, or too large for a cell.
+        """
+        file = self.find(folder, reference)
+        if file is None:
+            return None
+        content = self.read_asset(file)
+        if len(content) > MAX_TEXT_BYTES:
+            raise UnusableFile(f"it has {len(content):,} bytes, and the limit is {MAX_TEXT_BYTES:,}")
+        try:
+            text = decode(content)
+        except CannotImport as e:
+            raise UnusableFile("it is not text") from e
+        if not text.strip() or CONTROLS.search(text):
+            raise UnusableFile("it is not text")
+        return text
 
 
 @dataclass(slots=True)

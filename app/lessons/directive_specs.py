@@ -161,6 +161,24 @@ _PICTURE_OPTIONS = {
 _CODE_OPTIONS = {"caption": "A caption above the code."}
 _TABLE_OPTIONS = {"header-rows": "The number of rows at the top that are headings."}
 _SKIPPED = "Left out, with a warning"
+_PROOF_KINDS = (
+    "algorithm",
+    "assumption",
+    "axiom",
+    "conjecture",
+    "corollary",
+    "criterion",
+    "definition",
+    "example",
+    "lemma",
+    "observation",
+    "proof",
+    "property",
+    "proposition",
+    "remark",
+    "theorem",
+)
+"""Of sphinx-proof."""
 
 DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
     "code-cell": DirectiveSpec(
@@ -217,6 +235,10 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
     "margin": DirectiveSpec("titled", "optional", "the title", "A box for a remark beside the text."),
     "sidebar": DirectiveSpec("titled", "optional", "the title", "The same as `{margin}`."),
     "topic": DirectiveSpec("titled", "optional", "the title", "A box with a title of your own."),
+    **{
+        f"prf:{kind}": DirectiveSpec("titled", "optional", "a name", f"A box with the title “{kind.capitalize()}”.")
+        for kind in _PROOF_KINDS
+    },
     "figure": DirectiveSpec(
         "figure",
         "required",

@@ -198,13 +198,12 @@ class DirectiveExpander:
         yield _token("admonition_close", fence, directive, nesting=-1)
 
     def _titled(self, directive: Directive, fence: Token, depth: int) -> Iterator[Token]:
-        if directive.spec is UNKNOWN_SPEC:
-            domain, _, kind = directive.name.rpartition(":")
-            if domain:  # such as prf:theorem
-                kind = kind.replace("-", " ").capitalize()
-                directive.argument = f"{kind} ({directive.argument})" if directive.argument else kind
-            elif not directive.argument and not directive.body.strip():
-                return
+        domain, _, kind = directive.name.rpartition(":")
+        if domain:  # such as prf:theorem
+            kind = kind.replace("-", " ").capitalize()
+            directive.argument = f"{kind} ({directive.argument})" if directive.argument else kind
+        elif directive.spec is UNKNOWN_SPEC and not directive.argument and not directive.body.strip():
+            return
         yield _token("admonition_open", fence, directive, nesting=1)
         if directive.argument:
             yield from _caption(directive)

@@ -153,7 +153,7 @@ def reference_problem(name: str, content: str, labels: Labels) -> str | None:
 def role_problem(name: str, content: str, labels: Labels) -> str | None:
     """What is wrong with a known role other than a reference, and what to write; None if nothing is."""
     role = read_role(name, content)
-    if role.name == "term" and _term_id(role, labels) is None:
+    if role.name == "term" and term_id(role, labels) is None:
         return f"no glossary of this lesson has the term '{role.target[:40]}'; add it, or write the word"
     if role.name in ("cite", "cite:t"):
         lost = [key for key in cited_keys(role.target) if key not in labels.works]
@@ -195,7 +195,7 @@ def render_role(name: str, content: str, labels: Labels, slug: str) -> str:
         case "ref" | "numref" | "eq":
             return _reference(role, labels)
         case "term":
-            anchor = _term_id(role, labels)
+            anchor = term_id(role, labels)
             return f'<a href="#{escapeHtml(anchor)}">{words}</a>' if anchor else words
         case "cite" | "cite:t":
             return _citation(role, labels)
@@ -250,7 +250,8 @@ def _citation(role: TextRole, labels: Labels) -> str:
     return joined if role.name == "cite:t" else f"({joined})"
 
 
-def _term_id(role: TextRole, labels: Labels) -> str | None:
+def term_id(role: TextRole, labels: Labels) -> str | None:
+    """The ID of the term of a glossary that a role names; None if no glossary has it."""
     term = " ".join(role.target.split()).casefold()
     return labels.terms.get(term) or labels.terms.get(term.removesuffix("s"))
 

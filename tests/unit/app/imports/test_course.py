@@ -15,8 +15,11 @@ from app.imports.report import CannotImport, Report
 from app.imports.source_tree import SourceTree
 from app.lessons.catalog import Catalog
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
-from app.lessons.model import CellTag, Lesson
+from app.lessons.model import CellTag, Lesson, Prose
 from tests.factories.notebook_files import PNG, PNG_BASE64, code_cell, notebook_text, text_cell
+
+PUBLISHED = Path(__file__).parent / "published"
+"""Files that were written for the tests: each uses what such files use. A long test runs their cells."""
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def courses(tmp_path: Path) -> Path:
 def _import(source: Path, courses: Path, file: str = "", *, replace: bool = False) -> tuple[ImportedCourse, Report]:
     report = Report()
     tree = SourceTree(source)
-    plan = plan_file(PurePosixPath(file)) if file else plan_folder(tree, source.name, report)
+    plan = plan_file(tree, PurePosixPath(file)) if file else plan_folder(tree, source.name, report)
     return import_course(tree, plan, courses / "imported", report, ImportOptions(), replace=replace), report
 
 
@@ -247,6 +250,66 @@ def test_code_that_cannot_run_is_kept_and_named(source: Path, courses: Path) -> 
     assert "cell 4: kept, but it will fail: it loads from the network" in said
     assert "cell 5: tag 'exercise' dropped" in said
     assert "cell 6: empty cell dropped" in said
+
+
+def test_files_as_others_publish_them_load_as_they_are(courses: Path) -> None:
+    _, report = _import(PUBLISHED, courses)
+    lessons = {lesson.slug: lesson for lesson in _lessons(courses)}
+    said, text = _said(report), {slug: lesson.source for slug, lesson in lessons.items()}
+
+    assert (list(lessons), report.failures) == (["book-page", "colab", "lecture", "tutorial"], [])
+    # references
+    assert "They build on an earlier lecture, on intro, and on the law of large numbers." in text["lecture"]
+    assert "By {eq}`series`, and euler_equation of another lecture" in text["lecture"]
+    assert "{numref}`computed` shows for a [replica](../book-page/lesson.md#term-replica)" in text["lecture"]
+    assert ":caption: Partial sums\n:label: computed\n" in text["lecture"]
+    assert "[Figure 1](../lecture/lesson.md#partial_sums) and [(1)](../lecture/lesson.md#series)" in text["book-page"]
+    assert "[one lecture](../lecture/lesson.md#key-formulas)" in text["book-page"]
+    assert "and of a page." in text["book-page"]
+    for target in ("linear_equations", "/intro", "lln", "euler_equation", "other_ex3"):
+        assert f"reference replaced by its text: '{target}' leads to no page or name here" in said
+    # text
+    assert lessons["book-page"].summary.startswith("This page shows what a batch becomes on four devices, and")
+    assert "| Devices | Examples |" in text["book-page"]
+    assert "[View online](https://example.org/tutorial) · [Download notebook](" in text["tutorial"]
+    assert '<p class="admonition-title">Theorem (Convergence)</p>' in "".join(
+        str(block.html) for block in lessons["lecture"].blocks if isinstance(block, Prose)
+    )
+    # files that the cells read
+    colab = {cell.name: cell for cell in lessons["colab"].cells}
+    assert colab["helpers-py"].code == "%%writefile helpers.py\ndef doubled(column):\n    return 2 * column"
+    assert colab["data-sizes-csv"].code == "import os\nos.makedirs('data', exist_ok=True)"
+    assert colab["data-sizes-csv-2"].code == "%%writefile ./data/sizes.csv\nsize\n8\n32"
+    assert colab["data-sizes-csv-2"].tags == {CellTag.hide_input}
+    assert "colab.ipynb, cell 6: a cell above it writes 'helpers.py', which a sandbox lacks" in said
+
+
+def test_files_that_a_cell_cannot_have_are_named(source: Path, courses: Path) -> None:
+    (source / "large.csv").write_text("1\n" * 50_000)
+    (source / "picture.png").write_bytes(PNG)
+    (source.parent / "secret.csv").write_text("secret")
+    (source / "link.csv").symlink_to(source.parent / "secret.csv")
+    names = "'large.csv', 'picture.png', 'link.csv', 'none.csv', 'https://example.org/large.csv'"
+    file = _notebook(source, text_cell("# Files"), code_cell(f"for name in {names}:\n    open(name)"))
+    lesson, report = _lesson(source, courses, file)
+
+    assert [cell.name for cell in lesson.cells] == ["files"]
+    assert _said(report).count("kept, but it may fail: a cell cannot read") == 2
+    assert "a cell cannot read 'large.csv' (it has 100,000 bytes, and the limit is 50,000)" in _said(report)
+    assert "a cell cannot read 'picture.png' (it is not text)" in _said(report)
+
+
+def test_code_for_keras_2_gets_keras_2(source: Path, courses: Path) -> None:
+    file = _notebook(source, text_cell("# Old"), code_cell("# reset_states()\nm.reset_states()"))
+    lesson, report = _lesson(source, courses, file)
+
+    assert (lesson.keras, lesson.cells[0].keras) == (2, 2)
+    assert "first.ipynb: keras: 2 chosen, because Keras 3 has no reset_states()" in _said(report)
+    (source / "new.ipynb").write_text(
+        notebook_text(text_cell("# New\n\n`reset_states()`"), code_cell("# reset_states()\nm.reset_state()"))
+    )
+    _import(source, courses, "new.ipynb", replace=True)
+    assert [lesson.keras for lesson in _lessons(courses)] == [3]
 
 
 def test_an_old_notebook_is_read(source: Path, courses: Path) -> None:

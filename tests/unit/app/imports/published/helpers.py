@@ -1,0 +1,2 @@
+def doubled(column):
+    return 2 * column
