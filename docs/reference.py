@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 from app.cli.main import app as command_line
 from app.lessons.directive_specs import DIRECTIVE_SPECS, DirectiveSpec
 from app.lessons.front_matter import FrontMatter
+from app.lessons.json_schema import course_schema
 from app.lessons.model import CellTag
 from app.lessons.roles import ROLES
 from app.metrics import REGISTRY
@@ -185,6 +186,11 @@ def front_matter() -> str:
     return _definitions(attribute_docs(FrontMatter))
 
 
+def course_file() -> str:
+    """Every key of ``course.toml``."""
+    return _definitions({key: value["description"] for key, value in course_schema()["properties"].items()})
+
+
 def directives() -> str:
     """Every directive with its argument, its options and what it becomes."""
     return "\n\n".join(_directive(name, shape) for name, shape in DIRECTIVE_SPECS.items())
@@ -244,6 +250,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "limits": lambda: settings(Limits, f"{PREFIX}LIMITS__"),
     "commands": commands,
     "front matter": front_matter,
+    "course file": course_file,
     "directives": directives,
     "tags": tags,
     "roles": roles,

@@ -216,7 +216,8 @@ def _course_with(folder: Path, slug: str) -> str:
         fail(f"{shown_path(folder)} is not a course: it has no course.toml. Choose another with --course.", USAGE_ERROR)
     try:
         content = file.read_bytes()
-        _, faults = parse_course(decode_source(content), folder.name)
+        _, found = parse_course(decode_source(content), folder.name)
+        faults = [fault for fault in found if fault.blocks]
         text = content.decode("utf-8-sig")
     except LessonDecodeError as e:
         text, faults = "", [e.fault]

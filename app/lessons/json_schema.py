@@ -14,6 +14,18 @@ _SLUGS = {"type": "array", "items": _SLUG, "uniqueItems": True}
 _MACHINE = {"type": "string", "examples": ["cpu", "gpu:4", "tpu:8", "workers:2", "workers:2xgpu:2", "ps:2+1"]}
 _KERAS = {"enum": [2, 3]}
 _TEXT = {"type": "string", "minLength": 1}
+_TEXTS = {"type": "array", "items": _TEXT}
+
+
+def _localized(kind: dict[str, Any], untranslated: dict[str, Any]) -> dict[str, Any]:
+    """A value in English, or one for each language."""
+    languages = dict.fromkeys(LANGUAGE_CODES, kind) | {"en": untranslated}
+    table = {"type": "object", "properties": languages, "required": ["en"], "additionalProperties": False}
+    return {"oneOf": [untranslated, table]}
+
+
+_LOCALIZED = _localized({"type": "string"}, _TEXT)
+_LOCALIZED_LIST = _localized(_TEXTS, _TEXTS | {"minItems": 1})
 
 
 def front_matter_schema() -> dict[str, Any]:
@@ -71,23 +83,11 @@ def front_matter_schema() -> dict[str, Any]:
 
 def course_schema() -> dict[str, Any]:
     """The schema of ``course.toml``."""
-    localized = {
-        "description": "A text in English, or one for each language.",
-        "oneOf": [
-            _TEXT,
-            {
-                "type": "object",
-                "properties": {code: {"type": "string"} for code in LANGUAGE_CODES},
-                "required": ["en"],
-                "additionalProperties": False,
-            },
-        ],
-    }
     module = {
         "type": "object",
         "properties": {
             "slug": _SLUG | {"description": "The name of the module in addresses and in achievements."},
-            "title": localized,
+            "title": _LOCALIZED | {"description": "The title of the module."},
             "lessons": _SLUGS | {"description": "The folders of the lessons, in order."},
         },
         "required": ["slug", "title"],
@@ -98,9 +98,19 @@ def course_schema() -> dict[str, Any]:
         "title": "The file of a course",
         "type": "object",
         "properties": {
-            "title": localized,
-            "summary": localized,
-            "modules": {"type": "array", "items": module, "minItems": 1},
+            "title": _LOCALIZED | {"description": "The title of the course."},
+            "summary": _LOCALIZED | {"description": "One or two sentences, shown on its page and where it is linked."},
+            "audience": _LOCALIZED | {"description": "Who the course is for, in one or two sentences. May be missing."},
+            "prerequisites": _LOCALIZED_LIST
+            | {"description": "What learners need: what they should know, and equipment. A list; may be missing."},
+            "outcomes": _LOCALIZED_LIST
+            | {"description": "What learners will be able to do after the course. A list; may be missing."},
+            "modules": {
+                "type": "array",
+                "items": module,
+                "minItems": 1,
+                "description": "In order: a section `[[modules]]` for each, with `slug`, `title` and `lessons`.",
+            },
         },
         "required": ["title", "summary", "modules"],
         "additionalProperties": False,

@@ -329,6 +329,12 @@ class Course:
     slug: str
     title: str
     summary: str
+    audience: str
+    """For whom it is; may be empty, as may the next two."""
+    prerequisites: tuple[str, ...]
+    """What a learner needs: knowledge and equipment."""
+    outcomes: tuple[str, ...]
+    """What a learner will be able to do."""
     modules: tuple[Module, ...]
     cover: Path | None = None
     """A PNG picture for links to its pages, if it has one."""

@@ -247,7 +247,7 @@ def _load_course(
     for slug in unlisted:
         not_listed = f"the lesson '{slug}' is not in any module; add it to the lessons of one"
         mistakes.append(LessonFileError(path, 1, not_listed, blocks=False))
-    return course.without(missing), before if faults else course, mistakes
+    return course.without(missing), before if any(fault.blocks for fault in faults) else course, mistakes
 
 
 def _missing_lesson(slug: str, text: str, unlisted: list[str]) -> LessonError:

@@ -367,6 +367,23 @@ async def test_the_home_page_introduces_the_course_that_the_site_has(client: htt
     assert "beat-band" not in page
 
 
+async def test_a_course_says_who_it_is_for_and_what_they_need_and_will_learn(
+    app: FastAPI, settings: Settings, client: httpx.AsyncClient
+) -> None:
+    assert "course-about" not in (await client.get("/en/courses/small")).text
+    toml = settings.lessons_dir / "small" / "course.toml"
+    lists = 'prerequisites = ["Time"]\noutcomes = { en = ["stop"], ko = ["멈추기", "가기"] }'
+    toml.write_text(f'audience.en = "For <you>."\n{lists}\n{toml.read_text()}')
+    app.state.catalog.reload()
+
+    english, korean = [(await client.get(f"/{lang}/courses/small")).text for lang in ("en", "ko")]
+
+    assert "<h2>Who it is for</h2><p>For &lt;you&gt;.</p>" in english
+    assert "<h2>What you need</h2><ul><li>Time</li></ul>" in english
+    assert "<h2>What you will be able to do</h2><ul><li>stop</li></ul>" in english
+    assert "<ul><li>멈추기</li><li>가기</li></ul>" in korean, "a warning does not keep the course from being shown"
+
+
 async def test_a_lesson_names_the_lessons_to_read_first(
     app: FastAPI, settings: Settings, client: httpx.AsyncClient
 ) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.lessons.directive_specs import DIRECTIVE_SPECS
 from app.lessons.front_matter import _PARSERS
+from app.lessons.json_schema import course_schema
 from app.lessons.model import CellTag
 from app.lessons.roles import ROLES
 from docs.reference import PARTS, attribute_docs, fill, settings
@@ -57,7 +58,8 @@ def test_every_directive_is_in_the_reference_with_each_of_its_options(name: str)
     assert all(f"`:{option}:`\n: " in section for option in DIRECTIVE_SPECS[name].options)
 
 
-def test_every_key_of_the_front_matter_every_tag_and_every_role_is_in_the_reference() -> None:
+def test_every_key_of_lessons_and_courses_every_tag_and_role_is_in_the_reference() -> None:
+    assert all(f"`{key}`\n: " in PARTS["course file"]() for key in course_schema()["properties"])
     assert all(f"`{key}`\n: " in PARTS["front matter"]() for key in _PARSERS)
     assert all(f"`{tag}`\n: " in PARTS["tags"]() for tag in CellTag)
     assert all(f"`{{{role}}}`\n: " in PARTS["roles"]() for role in ROLES)

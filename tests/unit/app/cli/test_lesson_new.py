@@ -102,6 +102,14 @@ def test_a_mistake_in_the_courses_file_is_named_before_anything_is_written(lesso
     assert not (lessons / "small" / "second").exists()
 
 
+def test_a_warning_about_the_courses_file_does_not_keep_a_lesson_from_being_added(lessons: Path) -> None:
+    toml = lessons / "small" / "course.toml"
+    toml.write_text(f'outcomes = {{ en = ["stop", "go"], ko = ["멈추기"] }}\n{toml.read_text()}')
+
+    assert _new("second").exit_code == 0
+    assert '["first", "second"]' in toml.read_text()
+
+
 def test_without_a_folder_of_lessons_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LOCKSTEP_LESSONS_DIR", raising=False)

@@ -153,6 +153,7 @@ _TOML = st.sampled_from(
         "]",
         "[[modules]]\n",
         "lessons",
+        "outcomes.en = ",
         "slug",
         "\n",
         '"a"',

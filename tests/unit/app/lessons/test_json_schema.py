@@ -10,6 +10,7 @@ import pytest
 import yaml
 from jsonschema_rs import Draft202012Validator, meta
 
+from app.lessons.course_file import parse_course
 from app.lessons.front_matter import parse_front_matter
 from app.lessons.json_schema import course_schema, front_matter_schema
 from tests.factories.shipped_lessons import LESSONS
@@ -42,6 +43,29 @@ def test_the_schema_knows_each_key_of_the_parser() -> None:
     _, faults = parse_front_matter("unknown: x\n", None)
     (said,) = [fault.text for fault in faults if "unknown key" in fault.text]
     assert set(said.partition("use one of ")[2].split(", ")) <= set(front_matter_schema()["properties"])
+
+
+def test_the_schema_of_a_course_knows_each_key_of_its_parser_and_no_other() -> None:
+    _, faults = parse_course("unknown = 1\n", "course")
+    (said,) = [fault.text for fault in faults if "unknown key" in fault.text]
+
+    assert set(said.partition("use one of ")[2].split(", ")) == set(course_schema()["properties"])
+
+
+@pytest.mark.parametrize(
+    ("about", "valid"),
+    [
+        ({"outcomes": ["build"], "audience": "Anyone"}, True),
+        ({"outcomes": {"en": ["build"], "ko": []}}, True),
+        ({"outcomes": "build"}, False),
+        ({"outcomes": {"ko": ["만들기"]}}, False),
+        ({"prerequisites": {"en": []}}, False),
+    ],
+)
+def test_the_schema_of_a_course_takes_a_list_or_one_for_each_language(about: dict[str, object], valid: bool) -> None:
+    course = {"title": "T", "summary": "S", "modules": [{"slug": "one", "title": "One"}]}
+
+    assert Draft202012Validator(course_schema()).is_valid(course | about) is valid
 
 
 @pytest.mark.parametrize(
