@@ -160,10 +160,13 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "last")
     number, printed = page.locator("#prediction-which-number"), page.locator("#prediction-printed")
-    await cell.run()
+    run_all = page.get_by_role("button", name="Stop after this cell")
+    await page.get_by_role("button", name="Run all cells").click()
 
     await expect(number.get_by_label("Your guess")).to_be_focused()
-    await expect(page.locator("#announcements")).to_contain_text("First predict what")
+    why = "First predict what “Last” will show, or skip the prediction. Then it runs, and so do the cells after it."
+    await expect(number.get_by_role("status")).to_have_text(why)
+    await expect(run_all).to_have_attribute("aria-pressed", "true")
     await number.get_by_label("Your guess").fill("forty")
     await page.keyboard.press("Enter")
     await expect(number.get_by_text("Enter a number")).to_be_visible()
@@ -172,6 +175,7 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     await expect(number.get_by_text("Run the cell to see it.")).to_be_visible()
 
     await expect(printed.get_by_label("Your guess")).to_be_focused()
+    await expect(printed.get_by_role("status")).to_have_text(why)
     await printed.get_by_label("Your guess").fill("8")
     await page.keyboard.press("Enter")
     await expect(printed).to_have_attribute("data-state", "waiting")  # each answer moves the page to the next question
@@ -183,6 +187,7 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     await page.locator("#prediction-choice").get_by_role("button", name="Skip and run").click()
 
     await cell.finished()
+    await expect(page.get_by_role("button", name="Run all cells")).to_have_attribute("aria-pressed", "false")
     await expect(number).to_contain_text("You guessed right.")
     await expect(printed).to_contain_text("The run showed something else.")
     await expect(order).to_contain_text("Forward → Backward → All-reduce")
@@ -300,6 +305,8 @@ async def test_predictions_and_a_quiz_are_answered_by_keyboard_alone(hall: Visit
     await cell.button("run").focus()
     await page.keyboard.press("Enter")
     await expect(page.locator("#prediction-which-number").get_by_label("Your guess")).to_be_focused()
+    why = page.locator("#prediction-which-number").get_by_role("status")
+    await expect(why).to_have_text("First predict what “Last” will show, or skip the prediction.")
     await page.keyboard.type("41")
     await page.keyboard.press("Enter")
     await expect(page.locator("#prediction-printed").get_by_label("Your guess")).to_be_focused()

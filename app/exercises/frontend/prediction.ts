@@ -5,12 +5,13 @@
 
 import type { Cell } from "../../runs/frontend/cell";
 import { announce } from "../../web/frontend/announce";
+import { make } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
 
 export function setUpPredictions(cells: Cell[]): void {
   const asked = cells.filter((cell) => find(cell));
   if (!asked.length) return;
-  for (const cell of asked) cell.mayRun = () => ask(cell);
+  for (const cell of asked) cell.mayRun = (awaited) => ask(cell, awaited);
   const sent = new Set<string>();
   const ran = new Set<string>();
   document.addEventListener("submit", (event) => {
@@ -49,13 +50,14 @@ function focusRun(cell: Cell): void {
   cell.root.querySelector<HTMLElement>("[data-action=run]")?.focus();
 }
 
-/** Whether all predictions are answered; otherwise, focuses the first open one and announces it. */
-function ask(cell: Cell): boolean {
+/** Whether all predictions are answered; otherwise, focuses the first open one, which says why. */
+function ask(cell: Cell, awaited: boolean): boolean {
   const open = find(cell, "open");
   if (!open) return true;
+  const why = say(awaited ? "prediction.firstOfAll" : "prediction.first", { cell: cell.title });
+  open.querySelector(".question-status")?.replaceChildren(make("b", {}, why));
   open.scrollIntoView({ block: "nearest" });
   open.querySelector<HTMLElement>("input, select")?.focus();
-  announce(say("prediction.first", { cell: cell.title }));
   return false;
 }
 

@@ -46,8 +46,8 @@ export class Cell implements RunListener {
   readonly mayFail: boolean;
   /** Called on Shift+Enter, to go to the next cell. */
   onward: () => void = () => undefined;
-  /** Returns whether the cell may run now, and tells the learner what to do first if not. */
-  mayRun: () => boolean = () => true;
+  /** Returns whether the cell may run now, and tells the learner what to do first if not; `awaited`: others run after it. */
+  mayRun: (awaited: boolean) => boolean = () => true;
   /** Called on Alt+Enter, to check the code; null if the cell is not an exercise. */
   check: (() => void) | null = null;
   /** All cells above this one. */
@@ -170,17 +170,16 @@ export class Cell implements RunListener {
       announce(say("cell.atWork", { cell: this.title }));
       return false;
     }
-    if (!this.mayRun()) return false;
+    if (!this.mayRun(this.whenDone.length > 0)) return false;
     void this.run();
     return true;
   }
 
-  /** Runs the cell and waits for the end; null if the run was rejected or lost, or the cell may not run now. */
+  /** Runs the cell, as soon as it may run, and waits for the end; null if the run was rejected or lost. */
   runToEnd(): Promise<Outcome | null> {
-    if (!this.mayRun()) return Promise.resolve(null);
     return new Promise((resolve) => {
       this.whenDone.push(resolve);
-      void this.run();
+      if (this.mayRun(true)) void this.run();
     });
   }
 
@@ -635,7 +634,7 @@ export class Cell implements RunListener {
     if (pressed) need(this.root, "[data-action=machine]").focus();
   }
 
-  private get atWork(): boolean {
+  get atWork(): boolean {
     return this.root.dataset.state === "waiting" || this.root.dataset.state === "running" || this.pending.size > 0;
   }
 

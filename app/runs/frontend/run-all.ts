@@ -1,11 +1,13 @@
-/** Runs the page's cells one after the other, as long as they succeed. */
+/** Runs the page's cells one after the other, as long as they succeed. A cell that asks for a guess first is waited for. */
 
 import { announce } from "../../web/frontend/announce";
 import { say } from "../../web/frontend/strings";
 import type { Cell } from "./cell";
 
 export class RunAll {
-  private going = false;
+  /** The cells that are running; null for none. */
+  private going: Cell[] | null = null;
+  private turn: Cell | null = null;
   private readonly label: HTMLElement | null;
 
   constructor(
@@ -23,32 +25,33 @@ export class RunAll {
   /** Lets a cell run those above it first. */
   add(cell: Cell): void {
     cell.againFromFirst = () => {
-      if (!this.going) void this.start([...cell.above, cell]);
+      if (!this.going || !this.turn?.atWork) void this.start([...cell.above, cell]);
     };
   }
 
   private async start(cells: Cell[]): Promise<void> {
-    this.set(true);
+    this.set(cells);
     for (const cell of cells) {
-      if (!this.going) break;
+      this.turn = cell;
       cell.root.scrollIntoView({ block: "nearest" });
       const outcome = await cell.runToEnd();
+      if (this.going !== cells) return;
       if (outcome !== "ok" && !(outcome === "error" && cell.mayFail)) {
-        if (this.going) announce(say("runAll.stopped", { cell: cell.title }));
+        announce(say("runAll.stopped", { cell: cell.title }));
         break;
       }
     }
-    if (this.going) this.set(false);
+    this.set(null);
   }
 
   private halt(): void {
-    this.set(false);
+    this.set(null);
     announce(say("runAll.halted"));
   }
 
-  private set(going: boolean): void {
+  private set(going: Cell[] | null): void {
     this.going = going;
-    this.button.setAttribute("aria-pressed", String(going));
+    this.button.setAttribute("aria-pressed", String(going !== null));
     if (this.label) this.label.textContent = say(going ? "runAll.halt" : "runAll.start");
   }
 }
