@@ -39,12 +39,23 @@ print("after", flush=True)
 """
 
 
-async def speak(page: Page, code: str = SPEAKING) -> CellPageObject:
+FAILING = f"""\
+{SPEAKING}
+from runners.guest.reporting import publisher
+
+error = {{"ename": "ValueError", "evalue": "PerReplica", "traceback": ["ValueError: PerReplica"]}}
+get_ipython().kernel.publish("error", error, "replica 1")
+publisher.notice("keras-2-for-fit", "replica 1")
+raise ValueError("PerReplica")
+"""
+
+
+async def speak(page: Page, code: str = SPEAKING, outcome: str = "ok") -> CellPageObject:
     """A cell in which two replicas have printed."""
     cell = CellPageObject(page, "strategy")
     await cell.write(code)
     await cell.run()
-    await cell.finished()
+    await cell.finished(outcome)
     return cell
 
 
@@ -104,10 +115,12 @@ async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: VisitorFactory
     await expect(lane(cell, "replica 1")).to_be_visible()
 
 
-async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: VisitorFactory) -> None:
+async def test_on_a_phone_one_lane_is_open_and_a_hint_in_another_is_in_sight(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=390, height=844)).open(FRONT_PAGE)
-    cell = await speak(page)
+    cell = await speak(page, FAILING, "error")
 
+    await expect(cell.status.locator(".advice")).to_contain_text("Choose Keras 2 for this cell")
+    await expect(page.locator("#announcements")).to_contain_text("Choose Keras 2 for this cell")
     await expect(lane(cell, "replica 0").locator("summary")).to_be_visible()
     opened = [await lane(cell, f"replica {i}").get_attribute("open") is not None for i in range(2)]
     assert sorted(opened) == [False, True]

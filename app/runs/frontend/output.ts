@@ -17,7 +17,7 @@ import { renderRow } from "./render-rows";
 import { quieten, showDisplay } from "./rich-output";
 import { TimeSlice } from "./time-slice";
 import { type FramePlace, showTraceback } from "./traceback";
-import { type Item, laneOf, type Transcript } from "./transcript";
+import { hintInLane, type Item, laneOf, type Transcript } from "./transcript";
 import { type ListDelegate, VirtualList } from "./virtual-list";
 
 /** At most this many HTML documents are loaded at once; earlier ones become links. */
@@ -95,6 +95,12 @@ export class Output implements ListDelegate {
       await this.loading; // the first line of a lane loads the script for lanes
       if (this.painting || this.resting) await pace.pause();
     }
+  }
+
+  /** What explains an error in a lane, where it may be out of sight; empty if nothing does. */
+  async hint(): Promise<string> {
+    const notice = hintInLane(this.transcript?.items ?? []);
+    return notice ? translate(notice) : "";
   }
 
   private empty(): void {
@@ -185,7 +191,11 @@ export class Output implements ListDelegate {
     if (item.kind === "error") return showTraceback(item.event, this.placeOf);
     const often = item.count > 1 && ` ${say("output.times", { count: localizedNumber(item.count) })}`;
     const words = make("span", {}, noticeText(item.event, say));
-    if (words.textContent === item.event.text) void translate(item.event, words);
+    if (words.textContent === item.event.text) {
+      void translate(item.event).then((text) => {
+        words.textContent = text;
+      });
+    }
     const way = wayThere(item.event.code, this.box);
     return make("p.notice", {}, make("b", {}, "Lockstep"), " ", words, way && " ", way, often);
   }
@@ -193,19 +203,20 @@ export class Output implements ListDelegate {
 
 let hints: Promise<Record<string, string>> | null = null;
 
-/** Loads the hints on errors, which are not in the page, and shows this one in its language. */
-async function translate(notice: Notice, words: HTMLElement): Promise<void> {
-  if (language() === "en") return; // the runner's text is English
+/** A hint on an error in the page's language. Those are not in the page, so they are loaded. */
+async function translate(notice: Notice): Promise<string> {
+  if (language() === "en") return notice.text; // the runner's text is English
   hints ??= errorHints();
   try {
     const known = await hints;
-    words.textContent = noticeText(notice, (key, values) => {
+    return noticeText(notice, (key, values) => {
       const sentence = known[notice.code];
       return sentence === undefined ? key : fill(sentence, values);
     });
   } catch (error) {
     hints = null; // the next one tries again
     if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
+    return notice.text;
   }
 }
 

@@ -28,6 +28,20 @@ export function laneOf(item: Item): string | null {
   return item.kind === "row" ? item.lane : (item.event.lane ?? null);
 }
 
+/** What Lockstep says of an error in a lane, which is the next item there; of several, the last. Null if there is none. */
+export function hintInLane(items: Item[]): Notice | null {
+  const failed = new Set<string>();
+  let found: Notice | null = null;
+  for (const item of items) {
+    const lane = laneOf(item);
+    if (lane === null) continue;
+    if (item.kind === "notice" && failed.has(lane)) found = item.event;
+    if (item.kind === "error") failed.add(lane);
+    else failed.delete(lane);
+  }
+  return found;
+}
+
 /** `applied`: new and in order. `known`: seen before. `gap`: an earlier event is missing. */
 export type Reception = "applied" | "known" | "gap";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { RunEvent } from "../../../../../app/runs/frontend/protocol";
-import { laneOf, Transcript } from "../../../../../app/runs/frontend/transcript";
+import { hintInLane, laneOf, Transcript } from "../../../../../app/runs/frontend/transcript";
 
 const text = (seq: number, text: string): RunEvent => ({ kind: "text", seq, at_ms: seq, stream: "stdout", text });
 const display = (seq: number, plain: string, more: Partial<Extract<RunEvent, { kind: "display" }>> = {}): RunEvent => ({
@@ -243,4 +243,18 @@ test("a lane waits until anything else comes from it, or the run ends", () => {
     limit: null,
   });
   assert.equal(transcript.waitsFor.size, 0);
+});
+
+test("a hint in a lane is the notice that follows an error there", () => {
+  const error = (seq: number, lane: string | null): RunEvent =>
+    from(lane, { kind: "error", seq, at_ms: seq, name: "ValueError", value: "", frames: [] });
+  const hint = (...events: RunEvent[]): string | undefined => hintInLane(after(...events).items)?.text;
+
+  assert.equal(hint(error(1, "worker 0"), error(2, "worker 1"), notice(3, "use Keras 2", "worker 0")), "use Keras 2");
+  assert.equal(
+    hint(notice(1, "early", "worker 0"), error(2, "worker 0"), notice(3, "elsewhere", "worker 1")),
+    undefined,
+  );
+  assert.equal(hint(error(1, "worker 0"), from("worker 0", text(2, "more")), notice(3, "late", "worker 0")), undefined);
+  assert.equal(hint(error(1, null), notice(2, "in sight", null)), undefined);
 });
