@@ -278,19 +278,24 @@ async def test_run_all_runs_in_order_and_ends_at_an_error(hall: VisitorFactory) 
 async def test_a_long_cell_says_its_outcome_beside_run_and_links_to_its_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=390, height=844)).open(LESSON)
     cell = CellPageObject(page, "strategy")
-    await cell.write("\n".join([*(f"line_{number} = {number}" for number in range(80)), "int('x')"]))
+    wrong = "print('a line that is wider than the window of a phone', 1 2)"
+    await cell.write("\n".join([*(f"line_{number} = {number}" for number in range(80)), wrong]))
     await page.keyboard.press("Control+Home")
     link = cell.root.locator(".last-outcome")
     await expect(link).to_be_hidden()
 
     await cell.run()
 
-    await expect(link).to_have_text("Ended with ValueError: Output of the cell “Four replicas”", timeout=60_000)
+    await expect(link).to_have_text("Ended with SyntaxError: Output of the cell “Four replicas”", timeout=60_000)
     await expect(link).to_be_in_viewport(ratio=1)
     await assert_accessible(page, "an outcome beside Run", f"#cell-{cell.name} .cell-actions")
     await take_picture(page, "an outcome beside Run")
     await link.click()
     await expect(cell.root.locator(".output")).to_be_in_viewport()
+    rows = cell.root.locator(".own .row")
+    heights = await rows.evaluate_all("rows => rows.slice(1, 3).map(row => row.getBoundingClientRect().height)")
+    assert len(set(heights)) == 1, "neither the wrong line nor its mark is wrapped, so one is below the other"
+    await expect(rows.nth(2)).to_have_text(re.compile(r"^ +\^+$"))
     await cell.status.scroll_into_view_if_needed()
     await expect(link).to_be_hidden()
 

@@ -44,8 +44,16 @@ export function showTraceback(event: ErrorEvent, placeOf: (frame: Frame) => Fram
   return make("div.traceback", {}, ...parts);
 }
 
+/** A line of which the next one marks a part, with `^` or `~` below it. Pure. */
+export function isMarked(next: string | undefined): boolean {
+  return next !== undefined && /^\s*[\^~][\^~ ]*$/.test(next);
+}
+
 function showFrame(frame: Frame, place: FramePlace | null): HTMLElement {
   const rows = renderText(frame.text);
+  rows.forEach((row, i) => {
+    if (isMarked(rows[i + 1]?.textContent)) for (const each of [row, rows[i + 1]]) each?.classList.add("unwrapped");
+  });
   if (place) {
     const link = make(
       "button.frame-place",
