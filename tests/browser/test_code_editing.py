@@ -283,6 +283,11 @@ async def test_with_the_keyboard_of_a_phone_open_the_caret_and_run_are_visible(h
                 return caret.top >= bar.bottom && caret.bottom <= actions.top && run.bottom <= keys.top;
             }"""
         )
+    await expect(cell.root.locator(".editor-hint")).to_be_hidden()  # a phone has neither Tab nor Escape
+    await cell.write("")
+    for key in ("{", '"', "Cursor right", "*", "Undo", "#"):
+        await page.locator(".key-row").get_by_role("button", name=key, exact=True).tap()
+    assert await cell.code() == '{""#}'
 
 
 async def test_control_enter_runs_and_stays(hall: VisitorFactory) -> None:

@@ -4,15 +4,17 @@
  */
 
 import { insertBracket } from "@codemirror/autocomplete";
+import { cursorCharLeft, cursorCharRight, undo } from "@codemirror/commands";
 import { openSearchPanel } from "@codemirror/search";
 import { Compartment, type Extension } from "@codemirror/state";
-import { EditorView, lineNumbers } from "@codemirror/view";
+import { type Command, EditorView, lineNumbers } from "@codemirror/view";
 
 import { make } from "../../web/frontend/element";
 import { say } from "../../web/frontend/strings";
 import { readViewOptions, storeViewOptions, type ViewOption } from "./view-options";
 
-const KEYS = ["(", ")", "_", ":", "=", "[", "]"];
+/** Those that most lines of code need come first: the others are reached by scrolling. */
+const KEYS = [..."():=.,_\"[]'*/{}#@"];
 const options = new Compartment();
 const editors = new Set<EditorView>();
 
@@ -39,8 +41,16 @@ export function editorBar(view: EditorView, hint: HTMLElement): HTMLElement {
 /** The row of keys on a touch screen, above its keyboard, which stays open. */
 export function keyRow(view: EditorView, tab: () => void): HTMLElement {
   const row = make("div.key-row", { role: "toolbar", "aria-label": say("editor.keys") });
-  for (const key of KEYS) row.append(button(key, () => insert(view, key)));
-  row.append(button("Tab", tab), ...toolButtons(view));
+  const act = (command: Command) => () => {
+    command(view);
+    view.focus();
+  };
+  const left = button("←", act(cursorCharLeft), say("editor.left"));
+  const right = button("→", act(cursorCharRight), say("editor.right"));
+  const undoLast = button(say("editor.undo"), act(undo));
+  const characters = KEYS.map((key) => button(key, () => insert(view, key)));
+  for (const key of [left, right, ...characters]) key.className = "key";
+  row.append(button("Tab", tab), left, right, ...characters, undoLast, ...toolButtons(view));
   // Tab passes it by, because it goes when the focus leaves the code. A row that scrolls would be a stop by itself.
   for (const each of [row, ...row.querySelectorAll("button")]) each.tabIndex = -1;
   row.addEventListener("pointerdown", (event) => event.preventDefault());
@@ -72,8 +82,8 @@ function toolButtons(view: EditorView): HTMLElement[] {
   ];
 }
 
-function button(label: string, act: () => void): HTMLElement {
-  const made = make("button", { type: "button" }, label);
+function button(label: string, act: () => void, name?: string): HTMLElement {
+  const made = make("button", { type: "button", "aria-label": name }, label);
   made.addEventListener("click", act);
   return made;
 }
