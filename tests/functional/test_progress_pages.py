@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -106,6 +107,7 @@ async def test_the_awards_of_a_run_are_in_header_cards_page_and_history(
     assert 'data-who=""' not in header
     assert cards.count('class="award"') == 1
     assert "첫걸음" in cards
+    assert re.findall(r'data-other-xp="(\d+)"|<b>\D*(\d+)\D*</b>', cards) == [("4", ""), ("", "20")], "none twice"
     assert "Say hello · The first lesson" in page
     assert "1 of 2" in page, "the way to the next one"
 

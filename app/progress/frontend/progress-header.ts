@@ -115,7 +115,7 @@ class ProgressHeader {
     if (!news) return;
     this.cursor = news.dataset.cursor ?? this.cursor;
     this.keep();
-    const [cards, gain] = [[...news.querySelectorAll<HTMLElement>(".award")], Number(news.dataset.xp)];
+    const [cards, gain] = [[...news.querySelectorAll<HTMLElement>(".award")], Number(news.dataset.otherXp)];
     if (!cards.length && !gain) return;
     document.body.dispatchEvent(new CustomEvent("lockstep:progress"));
     if (gain > 0) this.showGain(gain);
