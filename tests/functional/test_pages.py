@@ -370,7 +370,11 @@ async def test_the_home_page_introduces_the_course_that_the_site_has(client: htt
 async def test_a_course_says_who_it_is_for_and_what_they_need_and_will_learn(
     app: FastAPI, settings: Settings, client: httpx.AsyncClient
 ) -> None:
-    assert "course-about" not in (await client.get("/en/courses/small")).text
+    short = (await client.get("/en/courses/small")).text
+    assert "course-about" not in short
+    assert "· 1 lesson · 5 minutes</p>" in short
+    lesson = settings.lessons_dir / "small" / "first" / "lesson.md"
+    lesson.write_text(lesson.read_text().replace("minutes: 5\n", "minutes: 170\n"))
     toml = settings.lessons_dir / "small" / "course.toml"
     lists = 'prerequisites = ["Time"]\noutcomes = { en = ["stop"], ko = ["멈추기", "가기"] }'
     toml.write_text(f'audience.en = "For <you>."\n{lists}\n{toml.read_text()}')
@@ -378,6 +382,7 @@ async def test_a_course_says_who_it_is_for_and_what_they_need_and_will_learn(
 
     english, korean = [(await client.get(f"/{lang}/courses/small")).text for lang in ("en", "ko")]
 
+    assert "· 1 lesson · 3 hours</p>" in english
     assert "<h2>Who it is for</h2><p>For &lt;you&gt;.</p>" in english
     assert "<h2>What you need</h2><ul><li>Time</li></ul>" in english
     assert "<h2>What you will be able to do</h2><ul><li>stop</li></ul>" in english
