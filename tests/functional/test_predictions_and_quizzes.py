@@ -255,15 +255,19 @@ async def test_the_page_without_an_answer_says_nothing_of_others(
 # --- quizzes ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_gets_its_own_feedback_and_no_other(client: httpx.AsyncClient) -> None:
+async def test_an_answer_gets_its_own_feedback_and_the_right_one_all(client: httpx.AsyncClient) -> None:
     wrong = (await client.post(QUIZ_URL, data={"choice": "1"})).text
     assert "Feedback of two." in wrong
     assert "Feedback of one." not in wrong
     assert "Try again" in wrong
+    assert "Why not the other answers" not in wrong
 
     right = (await client.post(QUIZ_URL, data={"choice": "0"})).text
     assert "Feedback of one." in right
     assert "Correct." in right
+    why_not = right.partition("Why not the other answers</summary>")[2].partition("</details>")[0]
+    assert "Feedback of two." in why_not
+    assert "Feedback of one." not in why_not
 
 
 async def test_the_first_try_is_recorded_and_later_ones_cost_nothing(app: FastAPI, client: httpx.AsyncClient) -> None:
