@@ -24,7 +24,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.dependencies import LoginRequired, OptionalAccount, RequiredAccount
+from app.accounts.dependencies import (
+    LoginRequired,
+    OptionalAccount,
+    RequiredAccount,
+    SecondFactorRequired,
+    get_principal,
+)
 from app.accounts.models import Account
 from app.comments import editing, moderation, queries, reactions
 from app.comments.errors import CommentedCellNotFound, CommentNotFound, EmailNotConfirmed
@@ -121,7 +127,7 @@ async def create_comment(
     key, text = idempotency_key(fields), fields.get("text", "")
     draft = editing.CommentDraft(lesson.key, cell.name if cell else "", thread_id, text, key, lang)
     try:
-        writer = _require_writer(settings, account)
+        writer = await _require_writer(request, settings, account)
         async with db.writing() as session:
             if thread_id and await queries.get_lesson_key(session, thread_id) in catalog.hidden:
                 raise CommentNotFound
@@ -198,9 +204,10 @@ async def change_comment(
     settings: SettingsDep,
 ) -> Response:
     text, edits = fields.get("text", ""), count_field(fields, "edits")
+    writer = await _require_writer(request, settings, account)
     try:
         async with db.writing() as session:
-            comment = await editing.edit_comment(session, _require_writer(settings, account), comment_id, text, edits)
+            comment = await editing.edit_comment(session, writer, comment_id, text, edits)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
             db, account, comment_id, FormAction.edit, Permission.edit, text, problem.localized_message()
@@ -358,14 +365,16 @@ def _find_cell(lesson: Lesson, name: str) -> Cell | None:
     return cell
 
 
-def _require_writer(settings: Settings, account: Account | None) -> Account:
-    """The account, if it may write.
+async def _require_writer(request: Request, settings: Settings, account: Account | None) -> Account:
+    """The account, if it may write. Everyone sees from a comment that its author is an instructor.
 
     Raises:
-        LoginRequired, EmailNotConfirmed: it may not.
+        LoginRequired, SecondFactorRequired, EmailNotConfirmed: it may not.
     """
     if account is None:
         raise LoginRequired
+    if (await get_principal(request)).lacks_second_factor:
+        raise SecondFactorRequired
     if settings.smtp_url and account.email_confirmed_at is None:
         raise EmailNotConfirmed
     return account

@@ -32,6 +32,7 @@ from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.authenticator_app import AUTHENTICATOR_URL as APP
 from tests.factories.authenticator_app import set_up_authenticator
 from tests.factories.browser_client import browser_client
+from tests.factories.course import LESSON
 from tests.factories.databases import mainly_on
 from tests.factories.mailbox import Mailbox
 
@@ -114,12 +115,15 @@ async def test_staff_without_a_second_factor_are_learners_and_led_to_it(
     led = await tea.get(INBOX, headers=HTML)
     assert (led.status_code, APP in led.headers["location"]) == (303, True)
     assert (await tea.get(INBOX)).status_code == 403
+    unmarked = await tea.post(f"/en/courses/{LESSON}/comments", data={"text": "Send me your passwords"})
+    assert (unmarked.status_code, "Your account needs a passkey" in unmarked.text) == (422, True)
     assert INBOX not in (await tea.get("/en/account-menu")).text
     assert "Your account needs a second step" in (await tea.get(APP)).text
 
     await set_up(tea, clock)
 
     assert (await tea.get(INBOX)).status_code == 200
+    assert (await tea.post(f"/en/courses/{LESSON}/comments", data={"text": "Welcome"})).is_redirect
     assert INBOX in (await tea.get("/en/account-menu")).text
     async with app.state.db.session() as session:
         assert (await session.get_one(Account, teacher.id)).role == Role.instructor
