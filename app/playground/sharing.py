@@ -39,8 +39,10 @@ async def find_playground(db: Database, slug: str, language: str) -> Lesson:
 
 
 async def get_share(session: AsyncSession, share_id: str) -> SharedPlayground:
-    """The shared copy with this ID. Raises SharedPlaygroundNotFound."""
-    share = await session.get(SharedPlayground, share_id) if _ID.fullmatch(share_id) else None
+    """The shared copy with this ID. Raises SharedPlaygroundNotFound, also while its account is disabled."""
+    shown = select(SharedPlayground).join(Account, Account.id == SharedPlayground.account_id)
+    this = shown.where(SharedPlayground.id == share_id, Account.disabled_at.is_(None))
+    share = await session.scalar(this) if _ID.fullmatch(share_id) else None
     if share is None:
         raise SharedPlaygroundNotFound
     return share

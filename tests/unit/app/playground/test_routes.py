@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.accounts.models import Account
+from app.db import now
 from app.playground import sharing
 from app.playground.pages import OWN_KEY
 from app.playground.personal_data import export_shares
@@ -127,6 +128,16 @@ async def test_a_copy_stays_as_it_was_when_its_owner_changes_the_playground(ada:
     await open_cells(ada, "y = 2")
 
     assert (await ada.get(f"/en/playground/shared/{copy}")).text == before
+
+
+async def test_a_copy_of_a_disabled_account_cannot_be_opened(
+    app: FastAPI, ada: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    url = f"/en/playground/shared/{await shared_id(ada)}"
+    for disabled_at, expected in ((now(), 404), (None, 200)):
+        async with DATABASE.get(app).writing() as session:
+            await session.execute(update(Account).values(disabled_at=disabled_at))
+        assert (await stranger.get(url)).status_code == expected
 
 
 async def test_only_its_owner_and_moderators_revoke_a_copy(
