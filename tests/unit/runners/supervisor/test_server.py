@@ -37,5 +37,20 @@ def test_a_traceback_in_the_log_shows_no_local_variables(capsys: pytest.CaptureF
     assert str(2**40) not in log
 
 
+def test_no_entry_of_the_runners_log_holds_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    server._log_to_stderr()
+    sent = "\x1b]0;renamed\x07\x9b2J\u202e"
+
+    structlog.get_logger().warning(f"a judgement failed{sent}", why=sent, calls=[sent])
+    try:
+        raise LookupError(sent)
+    except LookupError:
+        structlog.get_logger().exception("it broke")
+
+    log = capsys.readouterr().err
+    assert r"LookupError: \x1b]0;renamed\x07" in log
+    assert not [each for each in log if not each.isprintable() and each != "\n"]
+
+
 def test_idle_connections_are_closed_by_clients_and_never_by_the_supervisor_first() -> None:
     assert server.server_config(Starlette()).timeout_keep_alive > 5 * KEEP_ALIVE_S
