@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, TextClause, bindparam, func, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.accounts.models import Account
 from app.comments.errors import CommentNotFound
@@ -185,23 +186,31 @@ async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
 async def find_comments(session: AsyncSession, words: Sequence[str], hidden_lessons: Collection[str]) -> list[Comment]:
     """The newest shown comments that contain all words, among the newest comments of all.
 
-    Neither database has an index for parts of words; the limit bounds the time of one search.
+    Neither database has an index for parts of words. The comments are read from the newest on, until enough are found;
+    the limit bounds the time of a search that finds few.
     """
     if not words:
         return []
-    newest = select(Comment.id).order_by(Comment.id.desc()).limit(_MAX_SEARCHED_COMMENTS)
+    oldest = select(Comment.id).order_by(Comment.id.desc()).offset(_MAX_SEARCHED_COMMENTS - 1).limit(1)
     statement = (
         select(Comment)
         .where(
-            Comment.id.in_(newest),
+            Comment.id >= func.coalesce(oldest.scalar_subquery(), ""),
             Comment.state == CommentState.shown,
             Comment.lesson.not_in(hidden_lessons),
-            *(Comment.source.icontains(word, autoescape=True) for word in words),
+            *(_contains(session, Comment.source, word) for word in words),
         )
         .order_by(Comment.id.desc())
         .limit(_MAX_FOUND_COMMENTS)
     )
     return list(await session.scalars(statement))
+
+
+def _contains(session: AsyncSession, column: InstrumentedAttribute[str], word: str) -> ColumnElement[bool]:
+    """In any case. SQLite's LIKE ignores it anyway, and takes half the time without ``lower``."""
+    if session.get_bind().dialect.name == "postgresql":
+        return column.icontains(word, autoescape=True)
+    return column.contains(word, autoescape=True)
 
 
 async def get_authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:

@@ -96,6 +96,15 @@ async def test_comments_contain_all_words_and_the_newest_come_first(database: Da
     assert await found(database) == []
 
 
+async def test_a_search_reads_so_many_comments_at_most_the_newest_first(
+    database: Database, ada: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store(database, ada, "Loss 1", "loss 2", "other", "LOSS 3")
+    assert await found(database, "loss") == ["LOSS 3", "loss 2", "Loss 1"]
+    monkeypatch.setattr(queries, "_MAX_SEARCHED_COMMENTS", 3)
+    assert await found(database, "loss") == ["LOSS 3", "loss 2"]
+
+
 @pytest.mark.parametrize("state", [state for state in CommentState if state is not CommentState.shown])
 async def test_only_shown_comments_are_found(database: Database, ada: Account, state: CommentState) -> None:
     await store(database, ada, "a secret", state=state)

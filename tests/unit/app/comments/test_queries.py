@@ -113,6 +113,28 @@ async def test_the_facts_of_a_list_are_read_from_indexes(crowd: Database) -> Non
             assert not re.search(r"SCAN comment|USE TEMP B-TREE|Seq Scan on comments\b|Sort", plan), plan
 
 
+async def test_a_search_reads_from_the_newest_comment_until_it_has_found_enough(crowd: Database) -> None:
+    asked: list[tuple[str, Any]] = []
+    engine = crowd.engine.sync_engine
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    async with crowd.session() as session:
+        assert len(await queries.find_comments(session, ["x"], ["c/1"])) == 10
+    event.remove(engine, "before_cursor_execute", note)
+
+    sqlite = engine.dialect.name == "sqlite"
+    statement, parameters = asked[-1]
+    async with crowd.engine.connect() as connection:
+        rows = await connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' * sqlite}{statement}", parameters)
+        plan = "\n".join(str(row[-1]) for row in rows)
+    from_the_end = "SEARCH comments USING INDEX sqlite_autoindex_comments_1 (id>?)" if sqlite else "Scan Backward"
+    assert from_the_end in plan, plan
+    assert "TEMP B-TREE" not in plan
+
+
 async def test_pages_follow_each_other_without_gap_or_repetition(people: Commenters) -> None:
     async with people.db.writing() as session:
         session.add_all(make_comment(people.ada, n) for n in range(queries.THREADS_PER_PAGE * 2 + 5))
