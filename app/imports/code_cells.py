@@ -26,6 +26,7 @@ _FOREIGN_CELL = re.compile(r"%%(?:bigquery|shell|R|julia|cython|sql|script|ruby|
 _HELP = re.compile(r"^(\s*)([A-Za-z_][\w.]*(?:\[[^\]]*\])?)(\?\??)\s*$")
 _SHELL = re.compile(r"^\s*(?:!|%(?:sh|system|sx)\b|%%(?:bash|sh)\b)\s*(.*)$", re.MULTILINE)
 _NETWORK = re.compile(r"\b(?:wget|curl|git\s+clone|gdown|apt(?:-get)?|kaggle|gsutil|gcloud|npm|conda)\b")
+_NO_BREAK_SPACE = "\u00a0"
 _FILE_NAME = re.compile(r"(?<![\w./\\-])(?:\./)?\w[\w./-]{0,100}\.[a-z]{2,5}\b", re.ASCII)
 _MODULE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE | re.ASCII)
 _KERAS_2 = re.compile(
@@ -81,6 +82,10 @@ class CellWriter:
             self.report.note(place, f"cell tagged skip-execution: {magic} does not run in the sandbox")
             kept.append(CellTag.skip_execution)
         issue = find_syntax_issue(code)
+        if issue is not None and _NO_BREAK_SPACE in code:
+            self.report.note(place, "no-break spaces in the code replaced by spaces")
+            code = code.replace(_NO_BREAK_SPACE, " ")
+            issue = find_syntax_issue(code)
         if issue is not None and CellTag.raises_exception not in kept:
             reason = f"line {issue.line} is not Python 3 ({issue.reason})"
             self.report.note(place, f"cell tagged raises-exception: {reason}; correct it and remove the tag")

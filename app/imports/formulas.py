@@ -18,6 +18,7 @@ _REPLACED = (
     (re.compile(r"\\bm\b"), r"\\boldsymbol"),
     (re.compile(r"^[ \t]*\n", re.MULTILINE), ""),
 )
+_MATH_IN_TEXT = re.compile(r"\\text\{([^{}$]*)\$([^{}$]*)\$([^{}]*)\}")
 
 
 def usable_formula(latex: str, *, block: bool) -> str:
@@ -31,6 +32,8 @@ def usable_formula(latex: str, *, block: bool) -> str:
     except InvalidFormula:
         for pattern, replacement in _REPLACED:
             latex = pattern.sub(replacement, latex)
+        while (ended := _MATH_IN_TEXT.sub(r"\\text{\1}\2\\text{\3}", latex)) != latex:
+            latex = ended
         latex = latex.strip()
         latex_to_mathml(latex, block=block)
     return latex

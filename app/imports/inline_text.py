@@ -119,9 +119,8 @@ class InlineRewriter:
             self._replace(latex, usable)
 
     def _role(self, name: str, content: str) -> None:
-        match = re.compile(r"\{" + re.escape(name) + r"\}(`+)\s?" + re.escape(content) + r"\s?\1").search(
-            self._text, self._cursor
-        )
+        words = r"\s+".join(map(re.escape, content.split()))
+        match = re.compile(r"\{" + re.escape(name) + r"\}(`+)\s?" + words + r"\s?\1").search(self._text, self._cursor)
         if match is None:
             return
         self._cursor = match.end()

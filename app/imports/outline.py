@@ -12,11 +12,11 @@ from markdown_it.token import Token
 
 from app.imports.source import SourceDocument, TextSegment
 from app.lessons.analysis import analyze
+from app.lessons.labels import LABEL_NAME
 from app.lessons.markdown import parse_markdown
 
 _ANCHOR = re.compile(r"""<[a-z]+[^>]{0,300}?\s(?:name|id)\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
 _MARKS, _ESCAPED = re.compile(r"([\\`*_{}\[\]<$#])"), r"\\\1"
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _LATEX_INLINE = re.compile(r"\\\\\((.{1,500}?)\\\\\)")
 _LATEX_BLOCK = re.compile(r"^(\s*)\\\\([\[\]])\s*$")
 _MATH_IN_LINE = re.compile(r"(?<![\\$])\$\$([^$\n]{1,1000}?)\$\$(?!\$)")
@@ -167,7 +167,7 @@ def _ids(page: Page) -> dict[str, str]:
     kept = [(heading, level) for heading, level in page.new_levels() if level >= 2 and heading.text]
     lines: list[str] = []
     for heading, level in kept:
-        label = next((name for name in heading.names if _LABEL.fullmatch(name)), None)
+        label = next((name for name in heading.names if LABEL_NAME.fullmatch(name)), None)
         target = [f"({label})="] if label and label in _targets(page, heading) else []
         lines += [*target, f"{'#' * level} {_MARKS.sub(_ESCAPED, heading.text)}", ""]
     found = analyze(parse_markdown("\n".join(lines)), None).headings

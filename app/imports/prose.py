@@ -23,7 +23,7 @@ from app.lessons.directive_specs import DIRECTIVE_SPECS, JUPYTER_OPTIONS
 from app.lessons.directives import Directive
 from app.lessons.formulas import InvalidFormula
 from app.lessons.highlight import can_highlight
-from app.lessons.labels import figure_option
+from app.lessons.labels import equation_name, figure_option
 from app.lessons.markdown import BODY_PARSER
 from app.lessons.roles import read_role
 
@@ -124,7 +124,7 @@ class TextRewriter:
             case "figure_open" | "picture" if directive is not None:
                 return self._picture(parsed, directive, start, end)
             case "math_block":
-                made = self._formula(token.content, lines[start:end])
+                made = self._formula(token.content, name=equation_name(token))
                 return (start, end, _prefixed(lines[start], made)) if made is not None else None
             case "fence" if token.info.split() and not can_highlight(token.info.split()[0]):
                 word = token.info.split()[0]
@@ -163,7 +163,7 @@ class TextRewriter:
         same = list(_row(tokens, i)) if in_table else [token]
         formula = None if in_table else ENVIRONMENT.fullmatch(token.content)
         if formula is not None:
-            made = self._formula(token.content, lines, force=True)
+            made = self._formula(token.content, force=True)
             assert made is not None
             return _prefixed(lines[0], made)
         text = self._inline("\n".join(lines), same, in_table=in_table)
@@ -179,18 +179,19 @@ class TextRewriter:
             rewriter.run(token.children or [])
         return rewriter.result()
 
-    def _formula(self, latex: str, lines: list[str], *, force: bool = False) -> str | None:
-        """The formula as Markdown; None if nothing needs to change."""
+    def _formula(self, latex: str, *, name: str = "", force: bool = False) -> str | None:
+        """The formula as Markdown, with its name; None if nothing needs to change."""
         try:
             usable = usable_formula(latex, block=True)
         except InvalidFormula as e:
             self._note(f"formula shown as its LaTeX: {e}")
-            return f"```latex\n{latex.strip()}\n```"
+            target = f"({name})=\n" if name else ""
+            return f"{target}```latex\n{latex.strip()}\n```"
         if usable == latex and not force:
             return None
         if usable != latex:
-            self._note("environments of a formula replaced by those that MathML has")
-        return f"$$\n{usable.strip()}\n$$"
+            self._note("parts of a formula replaced by what MathML has")
+        return f"$$\n{usable.strip()}\n$$" + (f" ({name})" if name else "")
 
     # --- directives ---
 

@@ -90,6 +90,8 @@ def parse_directive(info: str, content: str, first_line: int, end_line: int, mar
     if match is None:
         return None
     name, argument = match[1].strip(), match[2].strip()
+    if name.lower() in DIRECTIVE_SPECS:  # as Sphinx reads names
+        name = name.lower()
     lines = content.split("\n")
     if lines and lines[-1] == "":
         lines.pop()

@@ -18,7 +18,8 @@ from app.lessons.directives import Directive, LessonError, lesson_warning
 from app.lessons.plain_text import plain_text, text_id
 
 LabelKind = Literal["heading", "figure", "table", "listing", "equation", "exercise", "solution", "cell", "block"]
-_NAME = re.compile(r"[^\s<>\"'`&\\]{1,100}")
+LABEL_NAME = re.compile(r"[^\s<>\"'`&\\]{1,100}")
+"""What a name may be."""
 _LATEX_LABEL = re.compile(r"\\label\{([^{}]{1,100})\}")
 _RESERVED = ("cell-", "fn", "term-", "cite-")
 """Prefixes of IDs that the page makes itself."""
@@ -96,7 +97,7 @@ def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
             for work in token.meta["works"]:
                 found.labels.works.setdefault(work.key, work)
         elif token.type == "math_block":
-            name = _equation_name(token)
+            name = equation_name(token)
             if name:
                 found.named(name, token, "equation", "")
         elif token.type == "gate_open" and directive is not None:
@@ -110,7 +111,7 @@ def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
     return found.labels, found.faults
 
 
-def _equation_name(token: Token) -> str:
+def equation_name(token: Token) -> str:
     """The name of a formula, from its markup or from LaTeX's ``\\label``."""
     name = token.meta.get("name")
     written = _LATEX_LABEL.search(token.content)
@@ -139,7 +140,7 @@ class _Collector:
     def add(
         self, name: str, line: int, kind: LabelKind, number: int | None = None, title: str = "", of: str = ""
     ) -> Label | None:
-        if not _NAME.fullmatch(name):
+        if not LABEL_NAME.fullmatch(name):
             text = f"the target '{name[:40]}' cannot be a name; use letters, digits, and hyphens"
             self.faults.append(lesson_warning(line, text))
             return None
@@ -169,7 +170,7 @@ class _Collector:
         """MyST-NB also names the figure that a cell draws. ``Labels.place_cells`` adds the IDs."""
         name = directive.option("name")
         for alias in (name, directive.option("label"), figure_option(directive, "name")):
-            if alias and alias not in self.labels.by_name and _NAME.fullmatch(alias):
+            if alias and alias not in self.labels.by_name and LABEL_NAME.fullmatch(alias):
                 title = directive.option("caption") or figure_option(directive, "caption")
                 self.labels.by_name[alias] = Label("", "cell", None, title)
                 self.labels.cells[alias] = directive.line

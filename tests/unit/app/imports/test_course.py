@@ -264,11 +264,16 @@ def test_files_as_others_publish_them_load_as_they_are(courses: Path) -> None:
     assert "{numref}`computed` shows for a [replica](../book-page/lesson.md#term-replica)" in text["lecture"]
     assert ":caption: Partial sums\n:label: computed\n" in text["lecture"]
     assert "[Figure 1](../lecture/lesson.md#partial_sums) and [(1)](../lecture/lesson.md#series)" in text["book-page"]
-    assert "[one lecture](../lecture/lesson.md#key-formulas)" in text["book-page"]
-    assert "and of a page." in text["book-page"]
+    assert "[one lecture](../lecture/lesson.md#key%3Aformulas)" in text["book-page"]
+    assert (
+        "and of a page. See also [the formulas of the lecture](../lecture/lesson.md#key%3Aformulas)"
+        in text["book-page"]
+    )
     for target in ("linear_equations", "/intro", "lln", "euler_equation", "other_ex3"):
         assert f"reference replaced by its text: '{target}' leads to no page or name here" in said
     # text
+    assert "\\quad \\text{when }n\\text{ is large}\n$$ (tail)" in text["lecture"]
+    assert "\nimport tensorflow as tf" in lessons["tutorial"].cells[1].code
     assert lessons["book-page"].summary.startswith("This page shows what a batch becomes on four devices, and")
     assert "| Devices | Examples |" in text["book-page"]
     assert "[View online](https://example.org/tutorial) · [Download notebook](" in text["tutorial"]
