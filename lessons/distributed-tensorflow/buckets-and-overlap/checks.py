@@ -46,13 +46,14 @@ def without_overlap(buckets: Sequence[Bucket], *network: Any) -> float:
 
 
 def hidden_buckets(work: Work, number: int) -> list[Bucket]:
-    """Buckets of two or three tensors, 200 µs to 300 µs apart. The last one of each to be ready comes first."""
+    """Buckets of four or five tensors, 200 µs to 300 µs apart. Neither end has the first or the last to be ready."""
     buckets, clock = [], float(work.rng.uniform(50, 100))
     for _ in range(number):
-        sizes = work.rng.uniform(0.1, 1.0, int(work.rng.integers(2, 4)))
+        sizes = work.rng.uniform(0.1, 1.0, int(work.rng.integers(4, 6)))
         begin = clock
         clock += float(work.rng.uniform(200, 300))
-        ready = [clock, *work.rng.uniform(begin, clock - 100, len(sizes) - 1)]
+        earliest, *others = sorted(work.rng.uniform(begin, clock - 100, len(sizes) - 1))
+        ready = [others[0], *work.rng.permutation([earliest, *others[2:], clock]), others[1]]
         buckets.append([(float(when), float(size)) for when, size in zip(ready, sizes, strict=True)])
     return buckets
 

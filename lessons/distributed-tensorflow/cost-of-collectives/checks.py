@@ -30,26 +30,27 @@ def crossing(devices: int, alpha: float, beta: float, **changed: float) -> float
 def compare_crossover(work: Work, devices: int) -> None:
     alpha, beta = float(work.rng.uniform(1, 50)), float(work.rng.uniform(10, 900))
     network = devices, alpha, beta
+    mistakes = {
+        "This does not depend on the number of devices.": alpha / beta,
+        "The number of levels of a tree is a whole number.": crossing(*network, levels=math.log2(devices)),
+        "Round the number of levels up.": crossing(*network, levels=math.floor(math.log2(devices))),
+        "A tree has as many levels as the logarithm to the base 2.": crossing(*network, levels=math.log(devices)),
+        "In a tree, values go up and come down.": crossing(*network, ways=1),
+        "In a ring, pieces go around twice.": crossing(
+            *network, ring_rounds=devices - 1, ring_values=(devices - 1) / devices
+        ),
+        "A round of the ring carries one piece, not a whole value.": crossing(*network, ring_values=2 * (devices - 1)),
+        "The ring sends a little less than two values.": crossing(*network, ring_values=2),
+        "A ring takes N - 1 rounds each way, not N.": crossing(*network, ring_rounds=2 * devices, ring_values=2),
+    }
+    # With so few devices that several mistakes give the same result, it says nothing about which of them was made.
+    alike = {what: [other for other in mistakes.values() if math.isclose(other, mistakes[what])] for what in mistakes}
     close(
         work.call("crossover", *network),
         work.reference("crossover", *network),
         rtol=1e-6,
         atol=1e-9,
-        mistakes={
-            "This does not depend on the number of devices.": alpha / beta,
-            "The number of levels of a tree is a whole number.": crossing(*network, levels=math.log2(devices)),
-            "Round the number of levels up.": crossing(*network, levels=math.floor(math.log2(devices))),
-            "A tree has as many levels as the logarithm to the base 2.": crossing(*network, levels=math.log(devices)),
-            "In a tree, values go up and come down.": crossing(*network, ways=1),
-            "In a ring, pieces go around twice.": crossing(
-                *network, ring_rounds=devices - 1, ring_values=(devices - 1) / devices
-            ),
-            "A round of the ring carries one piece, not a whole value.": crossing(
-                *network, ring_values=2 * (devices - 1)
-            ),
-            "The ring sends a little less than two values.": crossing(*network, ring_values=2),
-            "A ring takes N - 1 rounds each way, not N.": crossing(*network, ring_rounds=2 * devices, ring_values=2),
-        },
+        mistakes={what: results[0] for what, results in alike.items() if len(results) == 1},
     )
 
 
@@ -69,7 +70,7 @@ def powers_of_two(work: Work) -> None:
 
 @check("crossover", "Any number of devices", xp=10, hints=["math.ceil rounds up. So does (devices - 1).bit_length()."])
 def any_number(work: Work) -> None:
-    for devices in (2, 3, int(work.rng.integers(5, 8)), int(work.rng.integers(9, 16)), int(work.rng.integers(17, 32))):
+    for devices in (7, int(work.rng.integers(9, 16)), int(work.rng.integers(17, 32)), 2, 3):
         compare_crossover(work, devices)
 
 

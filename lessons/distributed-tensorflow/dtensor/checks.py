@@ -71,8 +71,9 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 
 
 def hidden_mesh(work: Work, *names: str) -> Mesh:
-    sizes = [int(size) for size in work.rng.permutation([2, 3, 2])]
-    return list(zip(names, sizes, strict=False))
+    """The first and the last dimension differ in size. Otherwise, two mistakes would give the same pieces."""
+    first, last = (int(size) for size in work.rng.permutation([2, 3]))
+    return list(zip(names, [first, *[2] * (len(names) - 2), last], strict=True))
 
 
 @check(

@@ -107,6 +107,12 @@ def compare_means(work: Work, sizes: list[int]) -> None:
         )
 
 
+def hidden_sizes(work: Work) -> list[int]:
+    """A few values and many. Of a single one, a sum divided by its number would be the sum."""
+    small = int(work.rng.integers(2, 5))
+    return [small, small + int(work.rng.integers(3, 9))]
+
+
 @check(
     "mean-over-workers",
     "All workers return the mean of all values",
@@ -114,11 +120,9 @@ def compare_means(work: Work, sizes: list[int]) -> None:
     hints=["Which two numbers does the mean of a part consist of?"],
 )
 def mean_of_all(work: Work) -> None:
-    small = int(work.rng.integers(1, 4))
-    compare_means(work, [small + int(work.rng.integers(3, 9)), small])
+    compare_means(work, hidden_sizes(work)[::-1])
 
 
 @check("mean-over-workers", "When the other worker has read more", xp=10)
 def the_other_way(work: Work) -> None:
-    small = int(work.rng.integers(1, 4))
-    compare_means(work, [small, small + int(work.rng.integers(3, 9))])
+    compare_means(work, hidden_sizes(work))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import string
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -186,37 +189,49 @@ def idle_part(
     return (step - work) / (work if ideal else step)
 
 
-def compare_idle(work: Work, times: list[int], microbatches: int) -> None:
+def mistaken_shares(times: list[int], microbatches: int) -> dict[str, float]:
+    """What the usual mistakes give, by diagnosis."""
     stages = len(times)
-    result = work.call("idle_share", times, microbatches)
+    return {
+        "This is the formula for equal stages. The slowest stage sets the pace.": idle_part(
+            times, microbatches, pace=sum(times) / stages
+        ),
+        "The slowest stage sets the pace, not the last one.": idle_part(times, microbatches, pace=times[-1]),
+        "Only the slowest stage takes that long. The first microbatch goes through all of them.": (
+            idle_part(times, microbatches, first=stages * max(times))
+        ),
+        "This compares the waiting with the work, not with the whole time.": idle_part(times, microbatches, ideal=True),
+        "This is the part of the time in which the devices work.": 1 - idle_part(times, microbatches),
+        "This is a percentage. Return a number from 0 to 1.": 100 * idle_part(times, microbatches),
+        "The first microbatch has gone through all stages already, so only m - 1 follow it.": (
+            1 - microbatches * sum(times) / stages / (sum(times) + microbatches * max(times))
+        ),
+    }
+
+
+def compare_idle(work: Work, times: list[int], microbatches: int) -> None:
     close(
-        result,
+        work.call("idle_share", times, microbatches),
         idle_part(times, microbatches),
         rtol=1e-5,
-        mistakes={
-            "This is the formula for equal stages. The slowest stage sets the pace.": idle_part(
-                times, microbatches, pace=sum(times) / stages
-            ),
-            "The slowest stage sets the pace, not the last one.": idle_part(times, microbatches, pace=times[-1]),
-            "Only the slowest stage takes that long. The first microbatch goes through all of them.": (
-                idle_part(times, microbatches, first=stages * max(times))
-            ),
-            "This compares the waiting with the work, not with the whole time.": idle_part(
-                times, microbatches, ideal=True
-            ),
-            "This is the part of the time in which the devices work.": 1 - idle_part(times, microbatches),
-            "This is a percentage. Return a number from 0 to 1.": 100 * idle_part(times, microbatches),
-            "The first microbatch has gone through all stages already, so only m - 1 follow it.": (
-                1 - microbatches * sum(times) / stages / (sum(times) + microbatches * max(times))
-            ),
-        },
+        mistakes=mistaken_shares(times, microbatches),
     )
+
+
+def compare_hidden_stages(work: Work, draw: Callable[[], list[int]]) -> None:
+    """With times that ``draw`` gives, and microbatches, for which no two mistakes give the same wrong share."""
+    while True:
+        times, microbatches = draw(), int(work.rng.integers(5, 40))
+        right, shares = idle_part(times, microbatches), mistaken_shares(times, microbatches).values()
+        wrong = [share for share in shares if not math.isclose(share, right, rel_tol=1e-4)]
+        if not any(math.isclose(*pair, rel_tol=1e-4) for pair in combinations(wrong, 2)):
+            return compare_idle(work, times, microbatches)
 
 
 @check("idle-share", "Equal stages", xp=5, hints=["It is the formula from above."])
 def equal_stages(work: Work) -> None:
     stages = int(work.rng.integers(3, 9))
-    compare_idle(work, [int(work.rng.integers(2, 6))] * stages, int(work.rng.integers(5, 40)))
+    compare_hidden_stages(work, lambda: [int(work.rng.integers(2, 6))] * stages)
 
 
 @check(
@@ -229,10 +244,13 @@ def equal_stages(work: Work) -> None:
     ],
 )
 def unequal_stages(work: Work) -> None:
-    for _ in range(3):
+    def times() -> list[int]:
         times = [int(time) for time in work.rng.integers(2, 7, size=int(work.rng.integers(3, 8)))]
         times.insert(int(work.rng.integers(0, len(times))), int(work.rng.integers(9, 14)))
-        compare_idle(work, times, int(work.rng.integers(5, 40)))
+        return times
+
+    for _ in range(3):
+        compare_hidden_stages(work, times)
 
 
 @check("idle-share", "One microbatch, and a thousand", xp=5, hints=["What is left when the bubble has disappeared?"])
