@@ -167,6 +167,11 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     why = "First predict what “Last” will show, or skip the prediction. Then it runs, and so do the cells after it."
     await expect(number.get_by_role("status")).to_have_text(why)
     await expect(run_all).to_have_attribute("aria-pressed", "true")
+    await run_all.click()
+    await cell.run()
+    await expect(number.get_by_role("status")).to_have_text(why.partition(" Then")[0])
+    await page.get_by_role("button", name="Run all cells").click()
+    await expect(number.get_by_role("status")).to_have_text(why)
     await number.get_by_label("Your guess").fill("forty")
     await page.keyboard.press("Enter")
     await expect(number.get_by_text("Enter a number")).to_be_visible()

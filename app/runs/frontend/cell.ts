@@ -183,6 +183,11 @@ export class Cell implements RunListener {
     });
   }
 
+  /** Ends the wait for a cell that has not begun to run. */
+  waitNoLonger(): void {
+    if (!this.atWork) this.settle(null);
+  }
+
   /** Stops the current run, and cancels what was not submitted yet. */
   async stop(): Promise<void> {
     const [entry] = this.runs.unfinished(this);

@@ -46,6 +46,7 @@ export class RunAll {
 
   private halt(): void {
     this.set(null);
+    this.turn?.waitNoLonger();
     announce(say("runAll.halted"));
   }
 
