@@ -62,6 +62,23 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Visito
 
 
 @pytest.mark.long
+async def test_on_a_phone_award_cards_do_not_cover_run_wherever_it_is(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open("/en/")
+    cell = CellPageObject(page, "strategy")
+    actions, card = cell.root.locator(".cell-actions"), page.locator(".award").first
+    await actions.evaluate("actions => actions.scrollIntoView()")
+
+    await run_first_cell(page)
+
+    await expect(card).to_be_in_viewport(ratio=1)
+    run, award = await actions.bounding_box(), await page.locator(".awards").bounding_box()
+    assert run is not None
+    assert award is not None
+    assert run["y"] < 160, "it is where cards would be"
+    assert award["y"] >= run["y"] + run["height"]
+
+
+@pytest.mark.long
 async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_next_page(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)

@@ -7,6 +7,8 @@ import badge from "./badge.css";
 
 const STAYS_MS = 9_000;
 const MOST = 2;
+/** In a lower window (px), such as above a phone's keyboard, there is room for one. */
+const LOW = 500;
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(badge + css);
@@ -36,7 +38,19 @@ export function show(cards: HTMLElement[]): void {
 }
 
 function fill(): void {
-  while (place && waiting.length && place.childElementCount < MOST) hang(place, waiting.shift() as HTMLElement);
+  const most = window.innerHeight < LOW ? 1 : MOST;
+  while (place && waiting.length && place.childElementCount < most) hang(place, waiting.shift() as HTMLElement);
+}
+
+/** On a phone, the cards are below the top bar, or near the bottom if there they would cover the Run of a cell. */
+function keepClear(place: HTMLElement): void {
+  place.classList.remove("at-bottom");
+  const { top, bottom } = place.getBoundingClientRect();
+  const actions = [...document.querySelectorAll(".cell-actions")].map((each) => each.getBoundingClientRect());
+  place.classList.toggle(
+    "at-bottom",
+    actions.some((each) => each.bottom > top && each.top < bottom),
+  );
 }
 
 function hang(place: HTMLElement, card: HTMLElement): void {
@@ -54,6 +68,7 @@ function hang(place: HTMLElement, card: HTMLElement): void {
   for (const event of ["pointerleave", "focusout"]) card.addEventListener(event, () => window.setTimeout(settle));
   document.addEventListener("visibilitychange", settle);
   place.append(card);
+  keepClear(place);
   settle();
 }
 
