@@ -82,6 +82,11 @@ async def test_the_top_of_a_cell_is_two_lines(hall: VisitorFactory, lang: str) -
 
         assert len(links) == 2
         assert all(button["top"] <= link["top"] < button["bottom"] for link in links), f"at {width} px"
+    title, session = await page.locator("#cell-strategy .cell-top :is(.cell-title, .session-open)").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().toJSON())"
+    )
+    assert abs(title["top"] + title["bottom"] - session["top"] - session["bottom"]) < 4, "one line, on the phone"
+    assert session["width"] >= 24
 
 
 async def test_on_a_phone_the_outline_leads_to_the_course_and_the_playground(hall: VisitorFactory) -> None:
