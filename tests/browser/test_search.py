@@ -49,6 +49,10 @@ async def test_a_search_begins_with_a_key_and_ends_at_the_marked_place(hall: Vis
 async def test_the_key_types_where_one_types(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open("/en/search?q=gradient")
+    title, field = await page.locator("h1").bounding_box(), await page.get_by_role("searchbox").bounding_box()
+    assert title is not None
+    assert field is not None
+    assert field["y"] - title["y"] - title["height"] >= 12, "the field does not touch the title"
     await page.get_by_role("searchbox").press("End")
     await page.keyboard.type("/")
     await expect(page.get_by_role("searchbox")).to_have_value("gradient/")
