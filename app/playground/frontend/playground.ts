@@ -42,6 +42,9 @@ export function setUpPlayground(): void {
     showOpened(takeOpened());
     if (field.files?.length) chosen(); // before this script was there
   }
+  document.addEventListener("click", ({ target }) => {
+    if ((target as Element).closest("[data-action=copy-link]")) void copyLink();
+  });
   // Before htmx reads the form: the machine that is chosen above the cells is that of the copy.
   document.addEventListener("submit", ({ target }) => completeForm(target as HTMLFormElement), { capture: true });
   document.addEventListener("htmx:after:swap", (event) => {
@@ -165,4 +168,18 @@ function moveFocus(): void {
   (link ?? mistake ?? need(document, "#shares-title")).focus();
   link?.select();
   if (!mistake) announce(say(link ? "playground.shared" : "playground.revoked"));
+}
+
+/** Copies the link, or leaves it selected where the browser does not allow that. */
+async function copyLink(): Promise<void> {
+  const link = need<HTMLInputElement>(document, "#share-link");
+  link.select();
+  let said = say("playground.copied");
+  try {
+    await navigator.clipboard.writeText(link.value);
+  } catch {
+    said = say("playground.notCopied");
+  }
+  need(document, "[data-action=copy-link] .label").textContent = said;
+  announce(said);
 }
