@@ -88,10 +88,11 @@ async def found(database: Database, *words: str, hidden: tuple[str, ...] = ()) -
 
 
 async def test_comments_contain_all_words_and_the_newest_come_first(database: Database, ada: Account) -> None:
-    await store(database, ada, "Scale the LOSS", "the loss is wrong", "scale losses", "100% of_it")
+    await store(database, ada, "Scale the LOSS", "the loss is wrong", "scale losses", "100% of_it", "각 副本 한 번")
     assert await found(database, "loss", "scale") == ["scale losses", "Scale the LOSS"]
     assert await found(database, "%") == ["100% of_it"]
     assert await found(database, "f_i") == ["100% of_it"]
+    assert await found(database, "副本", "번") == ["각 副本 한 번"]
     assert await found(database, "\\") == []
     assert await found(database) == []
 
