@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,7 @@ def install() -> None:
     """Make ``import tensorflow_hub`` find this module, unless the real one is installed."""
     if importlib.util.find_spec("tensorflow_hub") is None:
         module = ModuleType("tensorflow_hub", __doc__)
+        module.__spec__ = ModuleSpec("tensorflow_hub", None)  # other packages look for it to see what is installed
         module.load = load  # type: ignore[attr-defined]
         module.__getattr__ = _late  # type: ignore[method-assign]
         sys.modules["tensorflow_hub"] = module

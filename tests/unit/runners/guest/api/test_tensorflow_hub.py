@@ -51,6 +51,9 @@ def test_a_layer_trains_what_a_saved_model_lets_it_train(forges: Forges, tmp_pat
 
 
 def test_with_keras_3_there_is_no_such_layer_as_in_the_package(forges: Forges) -> None:
-    ran = forges(3).run(f"{SETUP}hub.KerasLayer", "cpu")
+    ran = forges(3).run(
+        f"{SETUP}print(tensorflow_hub.importlib.util.find_spec('tensorflow_hub'))\nhub.KerasLayer", "cpu"
+    )
 
+    assert "ModuleSpec(name='tensorflow_hub'" in ran.output
     assert "module 'tensorflow_hub' has no attribute 'KerasLayer' with Keras 3" in ran.output
