@@ -33,7 +33,8 @@ from app.comments.permissions import Viewer
 from app.comments.recipients import notify_new_mentions, notify_recipients
 from app.comments.rendering import render_html
 from app.db import advisory_lock, now, sortable_id
-from app.notifications.service import delete_notifications
+from app.notifications.models import Notification
+from app.notifications.service import delete_notifications, withdraw_emails
 from app.rate_limit import retry_after
 from app.web.user_text import clean_text
 
@@ -137,6 +138,7 @@ async def edit_comment(session: AsyncSession, author: Account, comment_id: str, 
     session.add(version)
     await session.flush()
     await session.refresh(comment)
+    await withdraw_emails(session, Notification.subject == comment.id)
     if comment.state == CommentState.shown:
         await notify_new_mentions(session, comment, version.source)
     return comment
