@@ -75,8 +75,17 @@ class NotificationView:
                 return gettext("%(name)s marked a reply as the answer to your question") % {"name": name}
             case NotificationKind.review:
                 return gettext("%(name)s reviewed your code") % {"name": name}
+            case NotificationKind.achievement if self.content:
+                return gettext("You earned an achievement: %(title)s") % {"title": self.content.title}
             case NotificationKind.review_request | NotificationKind.achievement:
                 return self.headline  # nobody in particular has caused it
+
+    @property
+    def place(self) -> str:
+        """Where it happened; empty if the summary says it all."""
+        if self.content is None or self.notification.kind == NotificationKind.achievement:
+            return ""
+        return self.content.title
 
 
 async def build_views(

@@ -320,10 +320,9 @@ async def test_a_new_achievement_is_in_the_list_and_links_to_the_achievements(se
         async with await signed_in_browser(app, ada) as client:
             assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text
             page = (await client.get("/ko/notifications")).text
-            assert "새 업적을 얻었습니다" in page
-            assert "첫걸음" in page
-            link = re.search(r'href="(/ko/notifications/[0-9a-f]+)"', page)
+            link = re.search(r'href="(/ko/notifications/[0-9a-f]+)" rel="nofollow">업적을 얻었습니다: 첫걸음</a>', page)
             assert link
+            assert page.count("첫걸음") == 2, "in the link and in the name of Mark as read"
             assert (await client.get(link[1])).headers["location"] == "/ko/achievements"
 
 
