@@ -38,7 +38,7 @@ from tests.factories.shipped_lessons import shipped_catalog
 LESSONS = Path(__file__).parents[2] / "lessons" / "distributed-tensorflow"
 TRIES = 100 if LONG_CASES else 25
 TRIES_OF_FILES = 100 if LONG_CASES else 10
-TRIES_OF_COSTLY_FILES = 10
+TRIES_OF_COSTLY_FILES = 5
 LAXER = 100.0
 TENSORFLOW = re.compile(r"\b(tf|tensorflow|keras)\b")
 STAND_INS = {
