@@ -23,12 +23,14 @@ from app.settings import Settings
 _HEADER = b"x-request-id"
 _SLASH = "(?:/|%(?:25)*2F)"
 """A slash, or one that was encoded twice or more often on its way."""
+_BEGINNING = r"(?:(?<![\w-])|(?<=2F))"
+"""Of a part of the path, not in the middle of a lesson's name."""
 _SECRET_LINK = re.compile(
-    rf"((?:email-link|unsubscribe|groups{_SLASH}(?:join|reminders))/?).+", re.IGNORECASE | re.DOTALL
+    rf"({_BEGINNING}(?:email-link|unsubscribe|groups{_SLASH}(?:join|reminders))/?).+", re.IGNORECASE | re.DOTALL
 )
 """Links of emails and invitations. What follows may be a token that was damaged on its way and works once mended."""
-_TOKEN = re.compile(r"lockstep_[^/]+|(?<![\w-])(?=[\w-]*[A-Z])[\w-]{43,}", re.ASCII)
-"""What else has the length of a token, such as the ID of a passkey, or an API token that does not belong there. Names
+_TOKEN = re.compile(rf"{_BEGINNING}lockstep_[^/]+|(?<![\w-])(?=[\w-]*[A-Z])[\w-]{{43,}}", re.ASCII)
+"""An API token that does not belong there, and whatever has the length of a token, such as the ID of a passkey. Names
 of lessons, which may be as long, have no capital letters."""
 LOGS_ON_TERMINAL = "_LOCKSTEP_LOGS_ON_TERMINAL"
 """Set by ``lockstep serve`` where it copies the web application's log to a terminal."""

@@ -148,7 +148,8 @@ class _Converter(HTMLParser):
             self.put("\n```\n\n")
         elif tag in ("td", "th") and self.tables and len(self.buffers) > 1:
             cell = " ".join("".join(self.buffers.pop()).split()).replace("|", "\\|")
-            self.tables[-1][-1].append(cell)
+            if self.tables[-1]:
+                self.tables[-1][-1].append(cell)
         elif tag == "table" and self.tables:
             self.put(_table(self.tables.pop()))
         elif tag == "summary" and len(self.buffers) > 1:

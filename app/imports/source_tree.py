@@ -68,15 +68,7 @@ class SourceTree:
             UnusableFile: it is too large, or only a pointer to the content.
             CannotImport: the import has too many files.
         """
-        try:
-            size = file.stat().st_size
-            if size > MAX_ASSET_BYTES:
-                raise UnusableFile(f"it has {size:,} bytes, and the limit is {MAX_ASSET_BYTES:,}")
-            content = file.read_bytes()
-        except OSError as e:
-            raise UnusableFile(f"it cannot be read: {e.strerror}") from e
-        if content.startswith(LFS_POINTER):
-            raise UnusableFile("it is only a pointer of Git LFS; run git lfs pull, and import the folder")
+        content = _read(file, MAX_ASSET_BYTES)
         self.copied_bytes += len(content)
         if self.copied_bytes > MAX_TOTAL_BYTES:
             raise CannotImport(f"its pictures and files have more than {MAX_TOTAL_BYTES:,} bytes; import it in parts")
@@ -91,9 +83,7 @@ class SourceTree:
         file = self.find(folder, reference)
         if file is None:
             return None
-        content = self.read_asset(file)
-        if len(content) > MAX_TEXT_BYTES:
-            raise UnusableFile(f"it has {len(content):,} bytes, and the limit is {MAX_TEXT_BYTES:,}")
+        content = _read(file, MAX_TEXT_BYTES)
         try:
             text = decode(content)
         except CannotImport as e:
@@ -101,6 +91,19 @@ class SourceTree:
         if not text.strip() or CONTROLS.search(text):
             raise UnusableFile("it is not text")
         return text
+
+
+def _read(file: Path, most: int) -> bytes:
+    try:
+        size = file.stat().st_size
+        if size > most:
+            raise UnusableFile(f"it has {size:,} bytes, and the limit is {most:,}")
+        content = file.read_bytes()
+    except OSError as e:
+        raise UnusableFile(f"it cannot be read: {e.strerror}") from e
+    if content.startswith(LFS_POINTER):
+        raise UnusableFile("it is only a pointer of Git LFS; run git lfs pull, and import the folder")
+    return content
 
 
 @dataclass(slots=True)

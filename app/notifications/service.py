@@ -111,17 +111,19 @@ async def delete_notifications(session: AsyncSession, subject: str) -> None:
 async def withdraw_emails(session: AsyncSession, about: ColumnElement[bool]) -> None:
     """Take back unsent emails about some notifications. The mailer writes them again, without what is gone.
 
-    They quote comments and name people, and wait for hours if the mail server is away.
+    They quote comments and name people, and wait for hours if the mail server is away. One that is being sent may
+    arrive, so it is not written again; if it does not arrive, no second attempt follows.
     """
-    told = and_(OutboxEmail.account_id == Notification.account_id, OutboxEmail.created_at == Notification.emailed_at)
-    waiting = OutboxEmail.state == EmailState.waiting
-    theirs = select(OutboxEmail.id).join(Notification, told).where(waiting, about)
-    mails = delete(OutboxEmail).where(OutboxEmail.id.in_(theirs), waiting)
-    taken = await session.execute(mails.returning(OutboxEmail.account_id, OutboxEmail.created_at))
-    for account_id, at in taken.all():
-        again = update(Notification).where(Notification.account_id == account_id, Notification.emailed_at == at)
-        await session.execute(again.values(emailed_at=None).execution_options(synchronize_session=False))
-        publish_on_commit(session, MAILER_TOPIC)
+    quoting = and_(OutboxEmail.account_id == Notification.account_id, OutboxEmail.created_at == Notification.emailed_at)
+    unsent = OutboxEmail.state.in_((EmailState.waiting, EmailState.sending))
+    found = select(OutboxEmail.id).join(Notification, quoting).where(unsent, about)
+    withdrawn = delete(OutboxEmail).where(OutboxEmail.id.in_(found), unsent)
+    columns = (OutboxEmail.account_id, OutboxEmail.created_at, OutboxEmail.state)
+    for account_id, at, state in (await session.execute(withdrawn.returning(*columns))).all():
+        if state == EmailState.waiting:
+            again = update(Notification).where(Notification.account_id == account_id, Notification.emailed_at == at)
+            await session.execute(again.values(emailed_at=None).execution_options(synchronize_session=False))
+            publish_on_commit(session, MAILER_TOPIC)
 
 
 async def erase_notifications(session: AsyncSession, account: Account) -> None:

@@ -119,8 +119,8 @@ async def test_on_a_phone_one_lane_is_open_and_a_hint_in_another_is_in_sight(hal
     page = await (await hall.admit(width=390, height=844)).open(FRONT_PAGE)
     cell = await speak(page, FAILING, "error")
 
-    await expect(cell.status.locator(".advice")).to_contain_text("Choose Keras 2 for this cell")
-    await expect(page.locator("#announcements")).to_contain_text("Choose Keras 2 for this cell")
+    await expect(cell.status.locator(".advice")).to_contain_text("Use Keras 2")
+    await expect(page.locator("#announcements")).to_contain_text("Use Keras 2")
     await expect(lane(cell, "replica 0").locator("summary")).to_be_visible()
     opened = [await lane(cell, f"replica {i}").get_attribute("open") is not None for i in range(2)]
     assert sorted(opened) == [False, True]

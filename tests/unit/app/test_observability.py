@@ -83,6 +83,7 @@ def test_nobody_can_add_a_line_to_the_log(log_format: str, capfd: pytest.Capture
     [
         *("/", "/en/courses/distributed-tensorflow/distribution-strategies", "/runs/01a2/events"),
         *(f"/en/courses/c/{'a-very-long-name' * 4}", "/en/groups/01a2/learners/01a2/reminder"),
+        *("/en/courses/c/how-to-unsubscribe-from-a-dataset", "/en/courses/process-groups/joining-late"),
     ],
 )
 def test_other_paths_are_logged_as_they_are(path: str) -> None:

@@ -201,6 +201,7 @@ def test_html_becomes_markdown_and_scripts_go(source: Path, courses: Path) -> No
         ),
         text_cell("<details>\n<summary>Click for <b>it</b></summary>\n\nThe **answer** is 42.\n\n</details>"),
         text_cell("<table><tr><th>a</th><th>b</th></tr><tr><td>1|2</td><td><i>3</i></td></tr></table>"),
+        text_cell("<table><tr><td>an inner <table></td></tr></table>"),
         text_cell("<script>alert(1)</script>\n\n<!-- a secret\ncomment -->\n\n<style>p {}</style>"),
     )
     lesson, report = _lesson(source, courses, file)

@@ -282,7 +282,12 @@ def test_names_that_published_lessons_lose_are_warnings_until_they_lead_somewher
     ]
     assert save("Other words.\n\n" + CELL.replace("one", "first")) == [warning], "as long as it is lost"
     assert save(CELL.replace(":name: one", ":name: first\n:was: one")) == []
-    assert len(save("Words.\n")) == 1
+    (warning,) = save("Words.\n")
+    assert "the cell 'first' was published" in warning, "it has the work that was done under its former name"
+    assert save(CELL.replace(":name: one", ":name: half")) == [warning]
+    assert save(CELL.replace(":name: one", ":name: half-typed")) == [warning], (
+        "nobody can have worked under half a name"
+    )
     monkeypatch.setattr(lost_names, "_NAMED_FOR", timedelta(0))
     assert save("More words.\n") == [], "not for ever"
     assert save(CELL, "two", "draft") == []
