@@ -36,4 +36,4 @@ def diagnosis_title(diagnosis: str, read: Exercise) -> str:
 @lru_cache(maxsize=_MAX_SOURCES)
 def _sentences(source: str) -> tuple[str, ...]:
     """The literal sentences of a ``checks.py`` that have words besides their values."""
-    return tuple(one for one in parse_checks(source).sentences if without_values(one).strip("… "))
+    return tuple(one for one in parse_checks(source).sentences if any(map(str.isalnum, without_values(one))))

@@ -28,6 +28,7 @@ _SHELL = re.compile(r"^\s*(?:!|%(?:sh|system|sx)\b|%%(?:bash|sh)\b)\s*(.*)$", re
 _NETWORK = re.compile(r"\b(?:wget|curl|git\s+clone|gdown|apt(?:-get)?|kaggle|gsutil|gcloud|npm|conda)\b")
 _NO_BREAK_SPACE = "\u00a0"
 _FILE_NAME = re.compile(r"(?<![\w./\\-])(?:\./)?\w[\w./-]{0,100}\.[a-z]{2,5}\b", re.ASCII)
+_WRITTEN = re.compile(r"^%%writefile[ \t]+(?:-a[ \t]+)?(?:\./)?(\S+)", re.MULTILINE)
 _MODULE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE | re.ASCII)
 _KERAS_2 = re.compile(
     r"^(?!\s*#).*\b(reset_states\(\)|optimizers\.legacy\b|keras\.experimental\b|TF_USE_LEGACY_KERAS)", re.MULTILINE
@@ -104,6 +105,7 @@ class CellWriter:
 
     def _files(self, code: str, place: str) -> list[str]:
         """Cells that write the text files beside the document that this code reads: a sandbox has none of them."""
+        self.written.update(_WRITTEN.findall(code))
         names = [*_FILE_NAME.findall(code), *(f"{module}.py" for module in _MODULE.findall(code))]
         lines: list[str] = []
         for name in names:

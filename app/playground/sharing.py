@@ -104,8 +104,8 @@ def may_revoke(account: Account | None, share: SharedPlayground) -> bool:
 
 async def revoke_share(session: AsyncSession, account: Account, share_id: str) -> None:
     """Delete a shared copy. Raises SharedPlaygroundNotFound if there is none that the account may revoke."""
-    share = await get_share(session, share_id)
-    if not may_revoke(account, share):
+    share = await session.get(SharedPlayground, share_id)
+    if share is None or not may_revoke(account, share):
         raise SharedPlaygroundNotFound
     await session.execute(delete(SharedPlayground).where(SharedPlayground.id == share_id))
 

@@ -426,7 +426,12 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
         "renamed-in-keras-3",
         "Keras 3 has another name for this: reset_states is now reset_state, and an optimizer's lr is learning_rate. "
         "Use the new name, or Keras 2.",
-        Sign("AttributeError", r"object has no attribute 'reset_states'", keras=3),
+        Sign(
+            "AttributeError",
+            r"'(Functional|Sequential|AUC|F1Score|(Bidirectional|\w*GRU|\w*LSTM|\w*RNN|Mean\w*|Precision\w*|Recall\w*|Sum)"
+            r"|\w+(Accuracy|Crossentropy|Error|IoU))' object has no attribute 'reset_states'",
+            keras=3,
+        ),
         Sign("AttributeError", r"'(Ada\w+|Ftrl|Lion|Nadam|RMSprop|SGD)' object has no attribute 'lr'", keras=3),
         Sign("ValueError", r"Argument\(s\) not recognized: \{.*'lr':", raised_in=_KERAS_3, keras=3),
         needs="keras-2",

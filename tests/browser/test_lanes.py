@@ -186,7 +186,7 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Visitor
     assert await cell.lines() == ["Replicas: 2"]
     await cell.write("%env TF_USE_LEGACY_KERAS=1")
     await cell.run()
-    there = cell.root.get_by_role("link", name="Copy this code to the playground, and choose it there")
+    there = cell.root.get_by_role("link", name="Open the playground, paste this code, and choose it there")
     await expect(there).to_have_attribute("href", re.compile("/en/playground$"))
     await assert_readable_in_both_themes(page, "the way to Keras 2", "#cell-strategy")
 

@@ -30,6 +30,7 @@ export class RunAll {
   }
 
   private async start(cells: Cell[]): Promise<void> {
+    this.turn?.waitNoLonger();
     this.set(cells);
     for (const cell of cells) {
       this.turn = cell;
