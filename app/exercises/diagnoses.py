@@ -6,13 +6,8 @@ made a mistake, a message is traced back to the author's sentence.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from app.lessons.checks_file import parse_checks
 from app.lessons.model import Exercise
 from runners.wire.check_messages import is_filled, without_values
-
-_MAX_SOURCES = 256
 
 
 def find_diagnosis(message: str, judged: Exercise) -> str:
@@ -22,8 +17,8 @@ def find_diagnosis(message: str, judged: Exercise) -> str:
     """
     found = [
         sentence
-        for sentence in _sentences(judged.checks_source)
-        if is_filled(message, judged.translations.get(sentence, sentence))
+        for sentence in judged.sentences
+        if _has_words(sentence) and is_filled(message, judged.translations.get(sentence, sentence))
     ]
     return max(found, key=lambda sentence: len(without_values(sentence)), default="")
 
@@ -33,7 +28,6 @@ def diagnosis_title(diagnosis: str, read: Exercise) -> str:
     return without_values(read.translations.get(diagnosis, diagnosis)).rstrip(".。")
 
 
-@lru_cache(maxsize=_MAX_SOURCES)
-def _sentences(source: str) -> tuple[str, ...]:
-    """The literal sentences of a ``checks.py`` that have words besides their values."""
-    return tuple(one for one in parse_checks(source).sentences if any(map(str.isalnum, without_values(one))))
+def _has_words(sentence: str) -> bool:
+    """Whether there are words besides the values, which may be all that another message consists of."""
+    return any(map(str.isalnum, without_values(sentence)))

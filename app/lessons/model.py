@@ -96,6 +96,8 @@ class Exercise:
     """The text of ``checks.py``. The app reads it and never runs it."""
     translations: Mapping[str, str]
     """English sentences in ``checks.py`` to their translations in the lesson's language; empty for English."""
+    sentences: tuple[str, ...] = ()
+    """The literal sentences in ``checks.py``, in English: what its checks may say about a submission."""
     wrong_answers: tuple[WrongAnswer, ...] = ()
     is_reviewed: bool = False
     """Whether instructors review what has passed the checks."""

@@ -70,6 +70,7 @@ def render_exercise(
         ),
         checks_source=files.checks.source,
         translations=words,
+        sentences=tuple(files.checks.sentences),
         wrong_answers=files.wrong_answers.get(cell.name, ()),
         is_reviewed=cell.review is not None,
     )

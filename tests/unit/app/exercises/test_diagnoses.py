@@ -20,14 +20,18 @@ from tests.factories.exercises import write_exercise_lesson
         ("en", "It got 3 values.", ""),
         ("en", "secret", ""),
         ("en", "3", ""),
+        ("en", "secret: 3", ""),
     ],
 )
 def test_a_message_is_traced_to_the_sentence_of_the_author(
     tmp_path: Path, language: str, message: str, title: str
 ) -> None:
     checks = write_exercise_lesson(tmp_path) / "checks.py"
-    said = 'fail("{got}", got=1)', 'fail("It got {got} of {wanted} values.", got=1, wanted=2)'
-    checks.write_text(f"{checks.read_text()}\n\ndef more(work: Work) -> None:\n    {said[0]}\n    {said[1]}\n")
+    checks.write_text(
+        checks.read_text() + "\n\ndef more(work: Work) -> None:\n"
+        '    fail("{got}", got=1)\n    fail("{what}: {got}", what="a", got=1)\n'
+        '    fail("It got {got} of {wanted} values.", got=1, wanted=2)\n'
+    )
     catalog = Catalog(tmp_path, quiet=True)
     catalog.reload()
     judged, english = (catalog.find_exercise("course/one", "mean", one) for one in (language, "en"))
