@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from app.imports.source import SourceDocument, TextSegment
 from app.lessons.analysis import analyze
-from app.lessons.labels import LABEL_NAME
+from app.lessons.labels import LABEL_NAME, Labels, collect_labels
 from app.lessons.markdown import parse_markdown
 
 _ANCHOR = re.compile(r"""<[a-z]+[^>]{0,300}?\s(?:name|id)\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
@@ -58,6 +58,13 @@ class Page:
     slug: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     """The ID of a heading on the lesson's page, by each name that a link may use."""
+    _labels: Labels | None = None
+
+    def labels(self) -> Labels:
+        """What has a name in the document. It is collected once: each other document may ask for it."""
+        if self._labels is None:
+            self._labels = collect_labels([token for parsed in self.texts.values() for token in parsed.tokens])[0]
+        return self._labels
 
     def new_levels(self) -> Iterator[tuple[HeadingInfo, int]]:
         """Each heading with its level in the lesson: 2 or more, 0 for one that becomes bold text, 1 for the title.

@@ -14,7 +14,7 @@ from app.imports.outline import Page, normalized
 from app.imports.report import Report
 from app.imports.source import TextSegment, slug
 from app.imports.source_tree import AssetFolder, SourceTree, UnusableFile, decode_data_url, named_data
-from app.lessons.labels import Labels, collect_labels
+from app.lessons.labels import Labels
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.roles import TextRole, read_role, reference_words, term_id
 
@@ -33,7 +33,6 @@ class References:
     assets: AssetFolder = field(default_factory=AssetFolder)
     place: str = ""
     segment: TextSegment | None = None
-    _labels: dict[PurePosixPath, Labels] = field(default_factory=dict)
 
     @property
     def _folder(self) -> PurePosixPath:
@@ -145,10 +144,10 @@ class References:
 
     def _reference(self, role: TextRole) -> str | None:
         """A reference to something with a name. What is in the same document has its number on the page."""
-        if role.target in self._labels_of(self.page).by_name:
+        if role.target in self.page.labels().by_name:
             return None
         for page in self.index.values():
-            labels = self._labels_of(page)
+            labels = page.labels()
             label = labels.by_name.get(role.target)
             if label is not None and label.kind != "cell":
                 return f"[{reference_words(role, labels)}](../{page.slug}/lesson.md#{quote(label.id)})"
@@ -156,18 +155,11 @@ class References:
 
     def _term(self, role: TextRole) -> str | None:
         words = role.words or role.target
-        if term_id(role, self._labels_of(self.page)) is not None:
+        if term_id(role, self.page.labels()) is not None:
             return None
-        found = ((page, term_id(role, self._labels_of(page))) for page in self.index.values())
+        found = ((page, term_id(role, page.labels())) for page in self.index.values())
         link = next((f"../{page.slug}/lesson.md#{quote(made)}" for page, made in found if made is not None), None)
         return self._linked(words, role.target, link)
-
-    def _labels_of(self, page: Page) -> Labels:
-        path = page.document.path
-        if path not in self._labels:
-            tokens = [token for parsed in page.texts.values() for token in parsed.tokens]
-            self._labels[path] = collect_labels(tokens)[0]
-        return self._labels[path]
 
     # --- files ---
 
