@@ -73,12 +73,13 @@ def hidden_plan(work: Work, left_over: float = 0.5) -> tuple[int, int, int, int,
     steps = int(work.rng.integers(3, 40))
     rest = max(int(left_over * replicas * batch_per_replica), left_over > 0)
     examples = replicas * batch_per_replica * steps + rest
-    bases = set(range(8, 257)) - {batch_per_replica, replicas * batch_per_replica}  # with them, mistakes do not show
+    batches = batch_per_replica, replicas * batch_per_replica
+    bases = [base for base in range(8, 257) if all(abs(base / batch - 1) > 0.1 for batch in batches)]
     return (
         examples,
         replicas,
         batch_per_replica,
-        int(work.rng.choice(sorted(bases))),
+        int(work.rng.choice(bases)),  # as large as one of the batches, mistakes would not show
         float(work.rng.uniform(0.01, 0.5)),
     )
 
