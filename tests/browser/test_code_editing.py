@@ -226,7 +226,7 @@ async def test_tab_passes_through_the_editor_of_a_reader(hall: VisitorFactory, w
     await cell.root.locator("pre.code").focus()
     await expect(cell.editor).to_be_focused()
     await expect(hint).to_have_text("Tab moves on. Once you type, it indents.")
-    await expect(hint).to_be_visible()
+    await expect(hint).to_be_visible(visible=width > 360)  # a phone has no such key
     await page.keyboard.press("ArrowDown")
 
     await page.keyboard.press("Tab")
