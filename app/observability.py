@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.error_reports import report_error
 from app.security_log import Caller, request_from
 from app.settings import Settings
+from runners.wire.log_text import escape_entry
 
 _HEADER = b"x-request-id"
 _SLASH = "(?:/|%(?:25)*2F)"
@@ -34,7 +35,6 @@ _TOKEN = re.compile(rf"{_BEGINNING}lockstep_[^/]+|(?<![\w-])(?=[\w-]*[A-Z])[\w-]
 of lessons, which may be as long, have no capital letters."""
 LOGS_ON_TERMINAL = "_LOCKSTEP_LOGS_ON_TERMINAL"
 """Set by ``lockstep serve`` where it copies the web application's log to a terminal."""
-_TRACEBACKS = ("exception", "stack")
 _QUIET_PREFIXES = ("/healthz", "/static/")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -64,7 +64,7 @@ def configure_logging(settings: Settings) -> None:
     ]
     text: list[structlog.typing.Processor] = [report_error, structlog.processors.format_exc_info]
     if settings.log_format != "json":
-        text.append(_escape_texts)
+        text.append(escape_entry)
     structlog.configure(
         processors=[*shared, *text, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -126,23 +126,6 @@ class RequestLogMiddleware:
 def redact_path(path: str) -> str:
     """A path without secrets: everything that follows the prefix of a secret link, and tokens. Pure."""
     return _TOKEN.sub("…", _SECRET_LINK.sub(r"\1…", path))
-
-
-def escape_controls(text: str, *, keep: str) -> str:
-    """Escape everything in a text that is not printable, as Python would, except the characters of ``keep``. Pure."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() or each in keep else each.encode("unicode_escape").decode() for each in text
-    )
-
-
-def _escape_texts(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Escape what a terminal would obey. Tracebacks keep their lines; ``repr`` escapes values that are not text."""
-    for key, value in entry.items():
-        if isinstance(value, str):
-            entry[key] = escape_controls(value, keep="\n" if key in _TRACEBACKS else "")
-    return entry
 
 
 def _json_line(entry: object, **options: Any) -> str:

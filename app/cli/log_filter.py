@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import IO
 
 from app.cli.ansi_filter import RESET
-from app.observability import escape_controls
+from runners.wire.log_text import escape_controls
 
 _COLOR = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
 _UNFINISHED_COLOR = re.compile(r"\x1b(?:\[[0-9;:]{0,40})?\Z")

@@ -107,7 +107,7 @@ def judge_memory(health: Health | None, machine_bytes: int) -> HealthCheck:
     each, sessions = int(limit) << 20, health.max_sessions
     shown = f"{sessions} sessions of at most {each / GiB:,.1f} GiB on {machine_bytes / GiB:,.1f} GiB"
     if any(found.name == "memory" and not found.in_force for found in health.safeguards):
-        return HealthCheck("memory", False, f"{shown}, but that limit is only watched: one can take more")
+        return HealthCheck("memory", False, f"{shown}, but that limit is only watched: a session can take more")
     if each > machine_bytes:
         return HealthCheck("memory", False, f"{shown}: one session can use up the machine, lower the limit")
     return HealthCheck("memory", True, f"{shown}, shared" if each * sessions > machine_bytes else shown)

@@ -38,10 +38,15 @@ async def find_playground(db: Database, slug: str, language: str) -> Lesson:
     return await run_in_render_thread(as_lesson, share, language)
 
 
-async def get_share(session: AsyncSession, share_id: str) -> SharedPlayground:
-    """The shared copy with this ID. Raises SharedPlaygroundNotFound, also while its account is disabled."""
-    shown = select(SharedPlayground).join(Account, Account.id == SharedPlayground.account_id)
-    this = shown.where(SharedPlayground.id == share_id, Account.disabled_at.is_(None))
+async def get_share(session: AsyncSession, share_id: str, *, hidden: bool = False) -> SharedPlayground:
+    """The shared copy with this ID.
+
+    Raises:
+        SharedPlaygroundNotFound: there is none, or its account is disabled, which ``hidden`` allows.
+    """
+    this = select(SharedPlayground).where(SharedPlayground.id == share_id)
+    if not hidden:
+        this = this.join(Account, Account.id == SharedPlayground.account_id).where(Account.disabled_at.is_(None))
     share = await session.scalar(this) if _ID.fullmatch(share_id) else None
     if share is None:
         raise SharedPlaygroundNotFound
@@ -104,8 +109,8 @@ def may_revoke(account: Account | None, share: SharedPlayground) -> bool:
 
 async def revoke_share(session: AsyncSession, account: Account, share_id: str) -> None:
     """Delete a shared copy. Raises SharedPlaygroundNotFound if there is none that the account may revoke."""
-    share = await session.get(SharedPlayground, share_id)
-    if share is None or not may_revoke(account, share):
+    share = await get_share(session, share_id, hidden=True)
+    if not may_revoke(account, share):
         raise SharedPlaygroundNotFound
     await session.execute(delete(SharedPlayground).where(SharedPlayground.id == share_id))
 

@@ -32,6 +32,7 @@ from runners.sandbox.user_pool import NoUserRange
 from runners.supervisor.node import Node
 from runners.supervisor.root import give_up_root
 from runners.supervisor.routes import create_app
+from runners.wire.log_text import escape_entry
 from runners.wire.users import is_root_of_the_machine
 
 log = structlog.get_logger()
@@ -176,20 +177,9 @@ def _log_to_stderr() -> None:
     renderer = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
-    text = (structlog.processors.format_exc_info, _escape_controls)
+    text = (structlog.processors.format_exc_info, escape_entry)
     processors = [*structlog.get_config()["processors"][:-1], *text, renderer]
     structlog.configure(processors=processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-
-
-def _escape_controls(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Escape what a terminal would obey: errors may quote what learners wrote. Tracebacks keep their lines."""
-    for key, value in entry.items():
-        if isinstance(value, str) and not value.isprintable():
-            keep = "\n" if key == "exception" else ""
-            entry[key] = "".join(
-                c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in value
-            )
-    return entry
 
 
 def _refuse(why: str) -> NoReturn:

@@ -288,6 +288,8 @@ async def test_with_the_keyboard_of_a_phone_open_the_caret_and_run_are_visible(h
     for key in ("{", '"', "Cursor right", "*", "Undo", "#"):
         await page.locator(".key-row").get_by_role("button", name=key, exact=True).tap()
     assert await cell.code() == '{""#}'
+    await page.keyboard.press("Tab")
+    await expect(cell.root.locator(".editor-hint")).to_be_visible()  # a keyboard is connected, and Tab has indented
 
 
 async def test_control_enter_runs_and_stays(hall: VisitorFactory) -> None:

@@ -143,7 +143,12 @@ export class CellEditor {
       if (update.focusChanged && update.view.hasFocus) events.focused();
       if (update.focusChanged && !update.view.hasFocus) this.setTabMoves(true);
     });
-    return [updates, EditorView.domEventHandlers({ pointerdown: () => this.setTabMoves(false) })];
+    const pressed = EditorView.domEventObservers({
+      keydown: ({ key }) => {
+        if (key === "Tab") this.hint.classList.add("needed");
+      },
+    });
+    return [updates, pressed, EditorView.domEventHandlers({ pointerdown: () => this.setTabMoves(false) })];
   }
 }
 

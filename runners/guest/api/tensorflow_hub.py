@@ -74,8 +74,7 @@ def install() -> None:
     if importlib.util.find_spec("tensorflow_hub") is None:
         module = ModuleType("tensorflow_hub", __doc__)
         module.__spec__ = ModuleSpec("tensorflow_hub", None)  # other packages look for it to see what is installed
-        module.load = load  # type: ignore[attr-defined]
-        module.__getattr__ = _late  # type: ignore[method-assign]
+        vars(module).update(load=load, __getattr__=_late)
         sys.modules["tensorflow_hub"] = module
 
 

@@ -21,7 +21,6 @@ from runners.guest.tf_patches.registry import Subject
 
 _DEVICE = "tensorflow.python.framework.device:"
 _DTENSOR = "tensorflow.dtensor.python."
-
 _TEST_OF_DTENSOR = "tests/unit/runners/guest/tf_patches/test_gpu.py::test_dtensor_makes_meshes_of_gpus"
 
 subject = Subject(

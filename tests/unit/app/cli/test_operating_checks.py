@@ -71,7 +71,7 @@ def test_a_limit_of_memory_that_is_only_watched_is_not_called_the_most() -> None
     told = {"LOCKSTEP_LIMITS__MEMORY_MB": "2048"}
     found = judge_memory(Health(status="ready", max_sessions=2, settings=told, safeguards=[watched]), 16 * GiB)
 
-    assert (found.ok, "one can take more" in found.detail) == (False, True)
+    assert (found.ok, "a session can take more" in found.detail) == (False, True)
 
 
 async def test_a_mail_server_is_asked_without_sending_anything() -> None:

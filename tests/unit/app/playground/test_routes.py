@@ -153,6 +153,9 @@ async def test_only_its_owner_and_moderators_revoke_a_copy(
 
     assert "<button" in (await ada.get(f"{url}/owner")).text
     assert (await ada.post(f"{url}/revoke")).status_code == 303
+    assert (await ada.post("/en/playground/shared/%00/revoke")).status_code == 404
+    async with DATABASE.get(app).writing() as session:
+        await session.execute(update(Account).values(disabled_at=now()))
     async with aclosing(await signed_in_browser(app, "instructor")) as instructor:
         assert (await instructor.post(f"/en/playground/shared/{other}/revoke")).status_code == 303
 
