@@ -245,7 +245,7 @@ class JudgementBench:
             return {"outcome": Outcome.crash, "answers": []}
         sandbox.usable |= killed  # whatever that did to the call
         self._reached = sandbox.usable
-        return answer | {"killed": killed}
+        return answer | {"killed": killed, "of_killed": answer["answers"][sandbox.number(request.kill)]}
 
     async def _submission(self, number: int) -> tuple[JudgingSandbox, Answered | None]:
         """The sandbox of that number; and what came of the submission in it, if it had to be run there now."""

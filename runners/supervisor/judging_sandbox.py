@@ -115,6 +115,10 @@ class JudgingSandbox:
         self._waits = result == "scheduled"
         return result == "done"
 
+    def number(self, task: str) -> int:
+        """Where its answer is among those of all processes."""
+        return self._lanes.index(task)
+
     async def end_wait(self, task: str) -> bool:
         """Wait no longer for the step; returns whether it was reached, and the process killed."""
         return self._waits and await self._do(InjectedFailure(task=task, action="cancel")) != "done"

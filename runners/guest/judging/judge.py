@@ -112,7 +112,7 @@ def _ask(**request: Any) -> dict[str, Any]:
     Returns:
         ``{"outcome": …, "seconds": …, "answers": [text or None, …]}``: how the step ended, as ``protocol.Outcome``, or
         ``not-reached``; and what each process of the machine answered, in the order of its tasks. With ``kill`` also
-        ``"killed"``, whether the process was killed.
+        ``"killed"``, whether the process was killed, and ``"of_killed"``, what it answered itself.
 
     Raises:
         JudgingFailed: it could not be done there, and the submission is not why.
@@ -167,6 +167,8 @@ class JudgedWork:
                 return None
             raise
         if not killed:
+            if (own := answered["of_killed"]) is not None:
+                _read(own, answered, name)  # that its code failed says more than that it was not killed
             values = {"task": kill, "step": str(at_step)}
             raise SubmissionFailed("error", messages.NOT_AT_STEP, values)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runners.wire.check_messages import NOT_AT_STEP, RAISED
 from runners.wire.client import RunnerClient
 from tests.functional.runner.judged import Exercise
 
@@ -77,7 +78,8 @@ RESUMES = Exercise(
             for step in range(done, steps):
                 lockstep.log(step + 1, loss=1.0)
                 if LEADER:
-                    with open("saved", "w") as file: file.write(str(step + 1))
+                    with open("new", "w") as file: file.write(str(step + 1))
+                    os.replace("new", "saved")  # the worker may be about to read it
                 time.sleep(0.02)
             return [done > 0, step + 1]
         LEADER = '"index": 0' in os.environ["TF_CONFIG"]
@@ -206,6 +208,13 @@ async def test_a_training_resumes_from_its_files_after_a_kill_at_a_hidden_step(c
     assert "member-ended" in [event.code for event in told.events if event.kind == "notice"]
     told = await RESUMES.judge(client, RESUMES.solution.replace("if LEADER:", "if False:"))
     assert (told.verdict, told.checks[0].message) == ("failed", "It began from the start.")
+
+
+async def test_a_process_that_fails_before_it_is_to_be_killed_is_told_why(client: RunnerClient) -> None:
+    told = await RESUMES.judge(client, RESUMES.solution.replace("done = int", "assert LEADER\n            done = int"))
+    assert (told.checks[0].message, told.checks[0].values["error"]) == (RAISED, "AssertionError")
+    told = await RESUMES.judge(client, RESUMES.solution.replace("lockstep.log(step + 1, loss=1.0)", "pass"))
+    assert (told.checks[0].message, told.checks[0].values["task"]) == (NOT_AT_STEP, "worker 1")
 
 
 async def test_a_graph_is_counted_and_run_outside_the_submissions_sandbox(client: RunnerClient) -> None:
