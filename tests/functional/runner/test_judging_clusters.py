@@ -210,7 +210,7 @@ async def test_a_training_resumes_from_its_files_after_a_kill_at_a_hidden_step(c
     assert (told.verdict, told.checks[0].message) == ("failed", "It began from the start.")
 
 
-async def test_a_process_that_fails_before_it_is_to_be_killed_is_told_why(client: RunnerClient) -> None:
+async def test_a_process_that_fails_before_it_is_killed_shows_its_own_error(client: RunnerClient) -> None:
     told = await RESUMES.judge(client, RESUMES.solution.replace("done = int", "assert LEADER\n            done = int"))
     assert (told.checks[0].message, told.checks[0].values["error"]) == (RAISED, "AssertionError")
     told = await RESUMES.judge(client, RESUMES.solution.replace("lockstep.log(step + 1, loss=1.0)", "pass"))
