@@ -171,9 +171,9 @@ assert float(compiled(tf.ones(10))) == 20
 """,
     "servers that talk by gRPC": """
 import socket, tensorflow as tf
-ports = []
-for _ in range(2):
-    s = socket.socket(); s.bind(('127.0.0.1', 0)); ports.append(s.getsockname()[1]); s.close()
+probes = [socket.create_server(('127.0.0.1', 0)) for _ in range(2)]
+ports = [probe.getsockname()[1] for probe in probes]
+for probe in probes: probe.close()
 spec = tf.train.ClusterSpec({'ps': [f'localhost:{ports[0]}'], 'worker': [f'localhost:{ports[1]}']})
 servers = [tf.distribute.Server(spec, job_name=j, task_index=0, protocol='grpc') for j in ('ps', 'worker')]
 with tf.compat.v1.Session(servers[1].target, graph=(g := tf.Graph())) as session, g.as_default():
