@@ -56,6 +56,9 @@ class ScriptedSandbox:
             raise SandboxGone
         return False
 
+    def number(self, _task: str) -> int:
+        return 0  # of the only answer
+
     async def end_wait(self, task: str) -> bool:
         self.ended = [task] if self.reaches else []
         return self.reaches
