@@ -26,6 +26,8 @@ _JOIN_S = 2.0
 """How long a restarted process of a cluster may take to appear, in seconds."""
 _LOOK_S = 0.01
 _LONGEST_ERROR = 2000
+_SEED_S = 30.0
+"""How long seeding may take, in seconds: it is Lockstep's code, and on a busy machine it takes longer than a cell."""
 
 
 class JudgementFault(Exception):
@@ -160,7 +162,7 @@ async def prepare(
 ) -> None:
     """Run what comes before a submission. Raises NeededCellFailed."""
     begun = time.monotonic()
-    snippets = [("seed", Snippet(line("submission.seed", seed), seconds))]
+    snippets = [("seed", Snippet(line("submission.seed", seed), _SEED_S))]
     snippets += [(f"cell {cell.name}", Snippet(cell.code, seconds, cell=True)) for cell in cells]
     for name, snippet in snippets:
         answered = await sandbox.ask(snippet, log, limits)

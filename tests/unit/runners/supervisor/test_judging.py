@@ -20,6 +20,7 @@ from runners.supervisor.session import KernelSource
 from runners.wire import check_messages as messages
 from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, Judgement, NeededCell, Outcome, RunRequest, SessionSpec
 
+LIMITED_S = 1.0
 CALL = {"sandbox": "submission", "do": "a call"}
 KILL = CALL | {"kill": "worker 1", "at_step": 40}
 
@@ -41,8 +42,10 @@ class ScriptedSandbox:
         self.reaches = False
         """Whether a process to be killed reaches its step."""
         self.gone = False
+        self.asked: list[Snippet] = []
 
     async def ask(self, snippet: Snippet, _log: RunLog, _limits: Limits) -> Answered:
+        self.asked.append(snippet)
         answered = next((ends.pop() for code, ends in self.ends.items() if code in snippet.code and ends), ended())
         self.usable &= answered.ending.outcome in (Outcome.ok, Outcome.error)
         return answered
@@ -91,7 +94,7 @@ Bench = Callable[..., JudgementBench]
 @pytest.fixture
 def log() -> RunLog:
     cells = (NeededCell(name="before", code="needed = 1"),)
-    judgement = Judgement(exercise="task", needs=cells, solution="", checks="")
+    judgement = Judgement(exercise="task", needs=cells, solution="", checks="", seconds=LIMITED_S)
     spec = SessionSpec(owner="o", topology="workers:2")
     return RunLog(RunRequest(id="r", session="s", spec=spec, code="the code", judgement=judgement), Limits())
 
@@ -150,6 +153,16 @@ async def test_a_fresh_sandbox_in_which_the_submission_fails_says_so(bench: Benc
     await bench(judge, ScriptedSandbox(), fresh).judge()
     assert [heard["outcome"] for heard in judge.heard] == ["error", "not-reached"]
     assert "not twice" in judge.heard[0]["answers"][0]
+
+
+async def test_only_cells_and_calls_have_to_keep_to_the_seconds_of_the_exercise(bench: Bench, log: RunLog) -> None:
+    submission, judge = ScriptedSandbox(), ScriptedJudge(CALL)
+
+    await bench(judge, submission).judge()
+
+    seed, *others = [snippet.seconds for snippet in submission.asked]
+    assert ".seed(" in submission.asked[0].code
+    assert (seed, others) == (30, [LIMITED_S] * 3)
 
 
 async def test_a_process_that_never_reaches_the_step_was_not_killed(bench: Bench) -> None:
