@@ -248,10 +248,10 @@ async def test_two_sessions_draw_different_random_numbers(client: RunnerClient) 
     code = (
         "import random, numpy as np, tensorflow as tf, keras, uuid\n"
         "print(random.random())\nprint(np.random.rand())\nprint(np.random.default_rng().random())\n"
-        "print(tf.random.uniform(()).numpy())\nprint(tf.random.get_global_generator().uniform(()).numpy())\n"
-        "print(keras.initializers.GlorotUniform()((3,)).numpy()[0])\n"
-        "print(keras.layers.Dense(1).build((None, 2)) or keras.random.uniform((1,)).numpy()[0])\n"
-        "layer = keras.layers.Dense(1); layer.build((None, 2)); print(layer.get_weights()[0][0])\nprint(uuid.uuid4())"
+        "print(tf.random.uniform((3,)).numpy())\nprint(tf.random.get_global_generator().uniform((3,)).numpy())\n"
+        "print(keras.initializers.GlorotUniform()((3,)).numpy())\n"
+        "print(keras.layers.Dense(1).build((None, 2)) or keras.random.uniform((3,)).numpy())\n"
+        "layer = keras.layers.Dense(3); layer.build((None, 1)); print(layer.get_weights()[0])\nprint(uuid.uuid4())"
     )
     learners = [SessionClient(client) for _ in range(2)]
     one, two = [told.stdout.split("\n")[:-1] for told in await asyncio.gather(*(x.run(code) for x in learners))]

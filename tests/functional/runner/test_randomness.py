@@ -18,17 +18,17 @@ drawn = {
     'random': random.random(), 'secrets': secrets.token_hex(8), 'tempfile': tempfile.mktemp(),
     'uuid1': str(uuid.uuid1()), 'uuid4': str(uuid.uuid4()),
     'numpy, old': float(np.random.rand()), 'numpy': float(np.random.default_rng().random()),
-    'tensorflow, eager': float(tf.random.uniform(())),
-    'tensorflow, in a graph': float(tf.function(lambda: tf.random.normal(()))()),
-    'tensorflow, generator': float(tf.random.get_global_generator().normal(())),
-    'tensorflow, new generator': float(tf.random.Generator.from_non_deterministic_state().normal(())),
+    'tensorflow, eager': str(tf.random.uniform((4,)).numpy()),  # one of 2**23 numbers each
+    'tensorflow, in a graph': str(tf.function(lambda: tf.random.normal((4,)))().numpy()),
+    'tensorflow, generator': str(tf.random.get_global_generator().normal((4,)).numpy()),
+    'tensorflow, new generator': str(tf.random.Generator.from_non_deterministic_state().normal((4,)).numpy()),
     'tensorflow, shuffle': str(list(tf.data.Dataset.range(99).shuffle(99).as_numpy_iterator())),
 }
-layer = tf.keras.layers.Dense(1)
+layer = tf.keras.layers.Dense(4)
 layer(tf.ones((1, 1)))
-drawn['keras, layer'] = float(layer.kernel[0, 0])
+drawn['keras, layer'] = str(np.array(layer.kernel))
 drawn['keras, dropout'] = str(tf.keras.layers.Dropout(0.5)(tf.ones(64), training=True).numpy().tolist())
-drawn['keras, initializer'] = float(tf.keras.initializers.GlorotUniform()((1,))[0])
+drawn['keras, initializer'] = str(np.array(tf.keras.initializers.GlorotUniform()((4,))))
 print(json.dumps(drawn))
 """
 
