@@ -99,7 +99,9 @@ def _send_again(delayed: _Delayed) -> None:
     pause_s = _AGAIN_S
     while True:
         time.sleep(pause_s)
-        if _delayed is not delayed or not _handled_here(delayed.signum):
+        if not _handled_here(delayed.signum):
+            return
+        if _delayed is not delayed:  # the last look before the signal: other threads may run during a call
             return
         signal.pthread_kill(delayed.thread, delayed.signum)
         pause_s = _UNTIL_NOTICED_S

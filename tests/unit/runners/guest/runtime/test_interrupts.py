@@ -132,3 +132,20 @@ def test_without_a_deferred_interrupt_nothing_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     interrupts.raise_deferred()
+
+
+def test_an_interrupt_that_came_while_its_signal_was_prepared_does_not_come_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delayed = interrupts._Delayed(signal.SIGINT)
+    monkeypatch.setattr(interrupts, "_delayed", delayed)
+    sent = []
+
+    def handle_meanwhile(_signum: int) -> bool:
+        interrupts._delayed = None  # as its handler does, in the main thread
+        return True
+
+    monkeypatch.setattr(interrupts, "_handled_here", handle_meanwhile)
+    monkeypatch.setattr(signal, "pthread_kill", lambda *signalled: sent.append(signalled))
+    interrupts._send_again(delayed)
+    assert sent == []
