@@ -25,9 +25,14 @@ async def store_account(
         return await create_account(session, email=address, name=name, role=Role(role), confirmed=True)
 
 
-async def signed_in_browser(app: FastAPI, account: Account | Role | str = Role.learner) -> httpx.AsyncClient:
-    """A browser that is signed in to an account, or to a new one with that role. Use it in ``async with``."""
-    db: Database = app.state.db
+async def signed_in_browser(
+    app: FastAPI, account: Account | Role | str = Role.learner, *, db: Database | None = None
+) -> httpx.AsyncClient:
+    """A browser that is signed in to an account, or to a new one with that role. Use it in ``async with``.
+
+    ``db`` is the application's database with other limits, if its own are too tight to prepare a test.
+    """
+    db = db or app.state.db
     if not isinstance(account, Account):
         account = await store_account(db, account)
     async with db.writing() as session:

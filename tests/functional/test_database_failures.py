@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app import migrate
 from app.db import Database
@@ -43,40 +44,28 @@ async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
 
 async def open_connections(db: Database) -> None:
     """Open all connections: on a busy machine, that can take longer than a request here may wait."""
-    opened = asyncio.Barrier(CONNECTIONS)
+    for connection in [await connected(db) for _ in range(CONNECTIONS)]:
+        await connection.close()
 
-    async def open_one() -> None:
-        while True:
-            with suppress(OperationalError):
-                async with db.session() as session:
-                    await session.execute(text("SELECT 1"))
-                    await opened.wait()
-                    return
 
+async def connected(db: Database) -> AsyncConnection:
+    """A connection of the pool, for which the application's own tasks may make us wait longer than a request may."""
     async with asyncio.timeout(30):
-        await asyncio.gather(*(open_one() for _ in range(CONNECTIONS)))
+        while True:
+            with suppress(OperationalError, PoolTimeout):
+                return await db.engine.connect()
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "too many requests"), ("ko", "요청"), ("zh", "请求")])
 async def test_with_every_connection_in_use_requests_are_told_when_to_come_back(
-    app: FastAPI, supervisor: ScriptedSupervisor, language: str, words: str
+    app: FastAPI, database: Database, supervisor: ScriptedSupervisor, language: str, words: str
 ) -> None:
-    db: Database = app.state.db
-    held, over = asyncio.Barrier(CONNECTIONS + 1), asyncio.Event()
-
-    async def hold() -> None:
-        async with db.session() as session:
-            await session.execute(text("SELECT 1"))
-            await held.wait()
-            await over.wait()
-
-    async with await signed_in_browser(app) as client, browser_client(app) as load_balancer:
-        holders = [asyncio.create_task(hold()) for _ in range(CONNECTIONS)]
-        await held.wait()
+    async with await signed_in_browser(app, db=database) as client, browser_client(app) as load_balancer:
+        held = [await connected(app.state.db) for _ in range(CONNECTIONS)]
         refused = await client.get("/runs", params={"lesson": LESSON}, headers={"x-lockstep-lang": language})
         not_ready = await load_balancer.get("/readyz")
-        over.set()
-        await asyncio.gather(*holders)
+        for connection in held:
+            await connection.close()
         # The application's own tasks have waited, too, and may hold the connections for another moment.
         async with asyncio.timeout(30):
             while (await client.get("/runs", params={"lesson": LESSON})).status_code != 200:  # noqa: ASYNC110
