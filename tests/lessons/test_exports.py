@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nbclient import NotebookClient
 
 from app.exports.notebook import build_notebook
 from app.lessons.model import Lesson
 from runners.wire.protocol import Topology
+from tests.factories.plain_jupyter import run_in_plain_jupyter
 from tests.factories.shipped_lessons import shipped_catalog
 
 COURSE = "distributed-tensorflow"
@@ -30,15 +29,6 @@ def _exported(slug: str, language: str = "en") -> Any:
 def _notebook(slug: str, language: str) -> Any:
     """The same, made once. Do not change it: several tests have it."""
     return _exported(slug, language)
-
-
-def _in_plain_jupyter(made: Any, folder: Path) -> list[Any]:
-    """Run the cells with ipykernel, in ``folder``, and return them; an error in one ends the test."""
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-    NotebookClient(made, kernel_name="python3", timeout=240, resources={"metadata": {"path": folder}}).execute(
-        env=environment
-    )
-    return list(made.cells)
 
 
 def _code(made: Any) -> list[Any]:
@@ -81,7 +71,8 @@ def test_plain_tensorflow_makes_the_gpus_of_a_lesson_and_skips_cells_that_need_m
         setup, *cells = _code(_exported(slug))
         whole.cells += [setup, *[cell for cell in cells if cell.source.startswith("# Needs ")][:4]]
 
-    setup, replicas, *others = _in_plain_jupyter(whole, tmp_path)
+    run_in_plain_jupyter(whole, tmp_path, timeout_s=240)
+    setup, replicas, *others = whole.cells
 
     assert _text(setup) == "devices: 4 logical devices of the CPU\n"
     assert "Replicas: 4" in _text(replicas)

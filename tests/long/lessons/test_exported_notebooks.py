@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 
 from app.exports.notebook import build_notebook
 from app.lessons.model import Lesson
+from tests.factories.plain_jupyter import run_in_plain_jupyter
 from tests.factories.shipped_lessons import shipped_catalog
 
 STAND_INS = """
@@ -40,11 +39,7 @@ def test_a_notebook_runs_to_its_end_and_says_which_cells_it_skips(lesson: Lesson
     setup = next(number for number, cell in enumerate(made.cells) if cell.cell_type == "code")
     if "keras.datasets" in lesson.source:
         made.cells.insert(setup + 1, new_code_cell(STAND_INS))
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-
-    NotebookClient(made, kernel_name="python3", timeout=600, resources={"metadata": {"path": tmp_path}}).execute(
-        env=environment
-    )
+    run_in_plain_jupyter(made, tmp_path, timeout_s=600)
 
     for cell in made.cells:
         if cell.cell_type == "code" and cell.source.startswith("# Needs "):
