@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 import httpx
 import pyotp
@@ -51,10 +52,20 @@ class Clock:
     def __call__(self) -> datetime:
         return self.now
 
-    def next_code(self, secret: str) -> str:
-        """The code that an app shows after the current one."""
-        self.now += timedelta(seconds=second_factor.STEP_S)
-        return pyotp.TOTP(secret).at(self.now)
+    def next_code(self, secret: str, *, wrong_for: str = "") -> str:
+        """The code that an app shows after the current one, or the first later one that is wrong for another app."""
+        while True:
+            self.now += timedelta(seconds=second_factor.STEP_S)
+            code = pyotp.TOTP(secret).at(self.now)
+            if not wrong_for or self._is_wrong(wrong_for, code):
+                return code
+
+    def wrong_codes(self, secret: str) -> Iterator[str]:
+        """Codes that are wrong for the app now: each of three is right, and they may be any."""
+        return (code for number in range(10**6) if self._is_wrong(secret, code := f"{number:06}"))
+
+    def _is_wrong(self, secret: str, code: str) -> bool:
+        return second_factor.matching_step(secret, code, self.now.timestamp()) is None
 
 
 @pytest.fixture
@@ -193,7 +204,8 @@ async def test_a_password_alone_signs_nobody_in_and_a_code_works_once(
             assert "Tea Cher" not in (await client.get("/en/account-menu")).text
             assert client.cookies.get(ACCOUNT_COOKIE) != SIGNED_OUT, "which would delete the visitor's edits"
         code = clock.next_code(secret)
-        assert (await first.post("/en/sign-in/code", data={"code": "000000"})).status_code == 422
+        wrong = next(clock.wrong_codes(secret))
+        assert (await first.post("/en/sign-in/code", data={"code": wrong})).status_code == 422
         done = await first.post("/en/sign-in/code", data={"code": code, "next": INBOX})
         again = await second.post("/en/sign-in/code", data={"code": code})
 
@@ -224,7 +236,8 @@ async def test_guessing_codes_gets_slower(app: FastAPI, tea: httpx.AsyncClient, 
     secret, _codes = await set_up(tea, clock)
     async with browser_client(app) as eve:
         await eve.post("/en/sign-in", data=TEA)
-        guesses = [await eve.post("/en/sign-in/code", data={"code": f"{n:06}"}) for n in range(7)]
+        wrong = islice(clock.wrong_codes(secret), 7)
+        guesses = [await eve.post("/en/sign-in/code", data={"code": code}) for code in wrong]
         right = await eve.post("/en/sign-in/code", data={"code": clock.next_code(secret)})
     assert [guess.status_code for guess in guesses] == [422] * 5 + [429] * 2
     assert right.status_code == 429
@@ -252,7 +265,7 @@ async def test_replacing_and_removing_need_the_password_and_a_fresh_sign_in(
     new_secret, _codes = await set_up(tea, clock)
     async with browser_client(app) as client:
         await client.post("/en/sign-in", data=TEA)
-        for old in (clock.next_code(secret), codes[0]):
+        for old in (clock.next_code(secret, wrong_for=new_secret), codes[0]):
             assert (await client.post("/en/sign-in/code", data={"code": old})).status_code == 422
         done = await client.post("/en/sign-in/code", data={"code": pyotp.TOTP(new_secret).at(clock.now)})
         assert done.status_code == 303
@@ -312,7 +325,8 @@ async def test_a_set_up_that_a_thief_began_earlier_does_not_replace_the_owners_a
 
         assert (refused.status_code, "<li><code>" in refused.text) == (410, False)
         await eve.post("/en/sign-in", data=TEA)
-        assert (await eve.post("/en/sign-in/code", data={"code": clock.next_code(stolen)})).status_code == 422
+        wrong = clock.next_code(stolen, wrong_for=secret)
+        assert (await eve.post("/en/sign-in/code", data={"code": wrong})).status_code == 422
         assert (await eve.post("/en/sign-in/code", data={"code": clock.next_code(secret)})).status_code == 303
 
 
@@ -444,7 +458,7 @@ async def test_a_wrong_code_does_not_extend_the_time_for_setting_up(
     async with app.state.db.session() as session:
         before = await session.scalar(select(AuthChallenge.expires_at))
 
-    wrong = await tea.post(f"{APP}/confirm", data={"key": key, "code": "000000"})
+    wrong = await tea.post(f"{APP}/confirm", data={"key": key, "code": next(clock.wrong_codes(secret))})
 
     assert wrong.status_code == 422
     async with app.state.db.session() as session:
