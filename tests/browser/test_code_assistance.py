@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.browser.accessibility import assert_readable_in_both_themes
 from tests.browser.cell_page_object import CellPageObject, skip_predictions
@@ -22,20 +22,33 @@ async def started(page: Page, cell: CellPageObject) -> None:
     await cell.finished()
 
 
+async def answered(page: Page, key: str) -> bool:
+    """Press a key that asks the kernel; whether that could answer within its second."""
+    async with page.expect_request("**/introspection") as asked:
+        await page.keyboard.press(key)
+    response = await (await asked.value).response()
+    return response is not None and (await response.json())["state"] == "answered"
+
+
 async def complete(page: Page) -> None:
-    """Press Tab after a name, and again where the kernel could not answer within its second."""
-    while True:
-        async with page.expect_request("**/introspection") as asked:
-            await page.keyboard.press("Tab")
-        response = await (await asked.value).response()
-        if response is not None and (await response.json())["state"] == "answered":
-            return
+    """Press Tab after a name, and again where the kernel could not answer."""
+    while not await answered(page, "Tab"):
+        pass
+
+
+async def document(page: Page) -> Locator:
+    """Press Shift+Tab after a name, and again where the kernel could not answer; returns what is shown of it."""
+    shown = page.get_by_role("note", name="Documentation")
+    while not await answered(page, "Shift+Tab"):
+        await expect(shown).to_contain_text("The session is busy")
+        await page.keyboard.press("Escape")
+    return shown
 
 
 async def test_tab_completes_and_shift_tab_documents_a_name(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
-    options, documentation = cell.root.get_by_role("option"), page.get_by_role("note", name="Documentation")
+    options = cell.root.get_by_role("option")
     await started(page, cell)
 
     await cell.write("grid.")
@@ -50,7 +63,7 @@ async def test_tab_completes_and_shift_tab_documents_a_name(hall: VisitorFactory
     await expect(cell.editor).to_contain_text("tf.distribute.MirroredStrategy")
     await page.keyboard.type("(")
     await expect(cell.editor).to_contain_text("MirroredStrategy()")
-    await page.keyboard.press("Shift+Tab")
+    documentation = await document(page)
     await expect(documentation).to_contain_text("MirroredStrategy(devices=None")
     await expect(page.locator("#announcements")).to_contain_text("Synchronous training")
     await assert_readable_in_both_themes(page, "documentation", "#cell-strategy")
