@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import expect
@@ -18,6 +17,7 @@ from app.runs.models import RunEvent, RunState
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import VisitorFactory
 from tests.browser.signed_in_visitors import admit_signed_in
+from tests.factories.classroom import where_it_is_noon
 from tests.factories.stored_runs import store_run
 
 COURSE, LESSON, CELL = "distributed-tensorflow", "distribution-strategies", "strategy"
@@ -34,12 +34,6 @@ async def worked(url: str, learner_id: str) -> None:
         session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
         session.add(LessonProgress(learner_id=learner_id, lesson=key, started_at=now(), last_seen_at=now(), anchor=""))
     await db.close()
-
-
-def where_it_is_noon() -> ZoneInfo:
-    """A time zone in which it is between 12 and 1 p.m."""
-    ahead = 12 - now().hour
-    return ZoneInfo(f"Etc/GMT{-ahead:+d}")  # these names count the hours from there to UTC
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import re
 import secrets
 from contextlib import AsyncExitStack
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 from fastapi import FastAPI
@@ -27,6 +28,12 @@ from tests.factories.stored_runs import store_run
 PANEL = "/en/courses/small/first/exercises/double"
 CODE = "def double(x):\n    return x + x\n"
 EARNED = {(f"{LESSON}#double", 20)}
+
+
+def where_it_is_noon() -> ZoneInfo:
+    """A time zone in which it is between 12 and 1 p.m."""
+    ahead = 12 - now().hour
+    return ZoneInfo(f"Etc/GMT{-ahead:+d}")  # these names count the hours from there to UTC
 
 
 class Classroom:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -15,6 +15,7 @@ from sqlalchemy import update
 from app.accounts.models import Account, Role
 from app.db import Database, now
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
+from app.groups.service import day_after
 from app.lessons.dependencies import CATALOG
 from app.progress.events import LearningEvent
 from app.progress.service import PROGRESS
@@ -22,6 +23,7 @@ from app.settings import Settings
 from app.web.dependencies import DATABASE
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client
+from tests.factories.classroom import where_it_is_noon
 from tests.factories.course import LESSON
 
 GROUP = "a" * 32
@@ -37,6 +39,11 @@ class Course:
         self.app = app
         self.db: Database = DATABASE.get(app)
         self._running = running
+        self.zone = where_it_is_noon()  # no day ends during a test
+
+    def midnight(self, days: int) -> datetime:
+        """The end of a day, so many days after today."""
+        return day_after(now().astimezone(self.zone).date() + timedelta(days=days), self.zone)
 
     async def browser(self, account: Account | str = Role.learner) -> httpx.AsyncClient:
         return await self._running.enter_async_context(await signed_in_browser(self.app, account))
@@ -77,14 +84,10 @@ async def course(app: FastAPI) -> AsyncIterator[Course]:
 @pytest.fixture
 async def ada(course: Course) -> Account:
     account = await store_account(course.db, name="Ada")
+    await course.change(update(Account).where(Account.id == account.id).values(time_zone=course.zone.key))
     await course.add_group()
     await course.add_member(account)
     return account
-
-
-def midnight(days: int) -> datetime:
-    """The end of a day, so many days after today."""
-    return datetime.combine(now().date() + timedelta(days=days + 1), time(), UTC)
 
 
 async def ask(browser: httpx.AsyncClient, path: str = LESSON_PIECES) -> str:
@@ -95,7 +98,7 @@ async def ask(browser: httpx.AsyncClient, path: str = LESSON_PIECES) -> str:
 
 
 async def test_only_the_learner_of_the_group_sees_its_deadlines(course: Course, ada: Account) -> None:
-    await course.set_deadline(midnight(3))
+    await course.set_deadline(course.midnight(3))
     people = [await store_account(course.db, role) for role in (Role.learner, Role.instructor, Role.admin)]
     await course.add_member(people[1], GroupRole.instructor)
     browsers = [await course.browser(person) for person in people]
@@ -113,7 +116,7 @@ async def test_only_the_learner_of_the_group_sees_its_deadlines(course: Course, 
 
 
 async def test_the_pages_themselves_are_the_same_for_everyone(course: Course, ada: Account) -> None:
-    await course.set_deadline(midnight(3))
+    await course.set_deadline(course.midnight(3))
     own, nobody = await course.browser(ada), await course.nobody()
 
     for path in ("/en/courses/small/first", "/en/courses/small"):
@@ -127,7 +130,7 @@ async def test_a_deadline_says_how_many_days_are_left_or_that_it_has_passed(cour
     browser = await course.browser(ada)
     said = {-1: "was due", 0: "due today", 1: "due tomorrow", 2: "due in 2 days", 40: "due in 40 days"}
     for days, words in said.items():
-        await course.set_deadline(midnight(days))
+        await course.set_deadline(course.midnight(days))
         text = await ask(browser)
         assert f">{words}</b>" in text
         assert ('class="is-overdue"' in text) == (days < 0)
@@ -137,6 +140,7 @@ async def test_a_deadline_is_in_the_readers_language_and_time_zone(course: Cours
     await course.set_deadline(datetime(2150, 3, 31, 15, tzinfo=UTC))  # the end of March 31 in Seoul
     browser = await course.browser(ada)
 
+    await course.change(update(Account).where(Account.id == ada.id).values(time_zone="UTC"))
     assert ">Mar 31, 2150, 3:00:00\u202fPM</time>" in await ask(browser)
     await course.change(update(Account).where(Account.id == ada.id).values(time_zone="Asia/Seoul"))
     assert ">Mar 31, 2150</time>" in await ask(browser)
@@ -147,8 +151,8 @@ async def test_a_deadline_is_in_the_readers_language_and_time_zone(course: Cours
 
 
 async def test_what_is_done_says_so_at_once_and_leaves_the_course_map(course: Course, ada: Account) -> None:
-    await course.set_deadline(midnight(3))
-    await course.set_deadline(midnight(4), exercise="hello")
+    await course.set_deadline(course.midnight(3))
+    await course.set_deadline(course.midnight(4), exercise="hello")
     browser = await course.browser(ada)
     assert "Say hello" in await ask(browser, COURSE_PIECES)
 
@@ -164,9 +168,9 @@ async def test_what_is_done_says_so_at_once_and_leaves_the_course_map(course: Co
 
 async def test_changes_by_the_staff_are_seen_at_once(course: Course, ada: Account) -> None:
     browser = await course.browser(ada)
-    await course.set_deadline(midnight(3))
+    await course.set_deadline(course.midnight(3))
     assert "due in 3 days" in await ask(browser)
-    await course.set_deadline(midnight(5))
+    await course.set_deadline(course.midnight(5))
     assert "due in 5 days" in await ask(browser)
     await course.change(update(Group).values(ends_at=now() - timedelta(seconds=1)))
     assert "due in" not in await ask(browser), "the group is over"
@@ -177,8 +181,8 @@ async def test_changes_by_the_staff_are_seen_at_once(course: Course, ada: Accoun
 
 
 async def test_a_lesson_that_learners_cannot_see_is_not_named(course: Course, ada: Account, settings: Settings) -> None:
-    await course.set_deadline(midnight(3))
-    await course.set_deadline(midnight(3), lesson="small/gone")
+    await course.set_deadline(course.midnight(3))
+    await course.set_deadline(course.midnight(3), lesson="small/gone")
     file = settings.lessons_dir / LESSON / "lesson.md"
     browser = await course.browser(ada)
     assert (await ask(browser, COURSE_PIECES)).count("due in 3 days") == 1
@@ -190,13 +194,13 @@ async def test_a_lesson_that_learners_cannot_see_is_not_named(course: Course, ad
 
 
 async def test_a_learner_in_two_groups_sees_which_one_a_deadline_is_of(course: Course, ada: Account) -> None:
-    await course.set_deadline(midnight(3))
+    await course.set_deadline(course.midnight(3))
     await course.add_group("b" * 32, "<b>Spring</b>")
     await course.add_member(ada, group_id="b" * 32)
     browser = await course.browser(ada)
     assert "Autumn" not in await ask(browser)
 
-    await course.set_deadline(midnight(9), group_id="b" * 32)
+    await course.set_deadline(course.midnight(9), group_id="b" * 32)
     text = await ask(browser)
     assert "Autumn" in text
     assert "&lt;b&gt;Spring" in text
@@ -204,7 +208,7 @@ async def test_a_learner_in_two_groups_sees_which_one_a_deadline_is_of(course: C
 
 async def test_a_course_map_shows_the_nearest_deadlines_and_where_all_are(course: Course, ada: Account) -> None:
     for number in range(20):
-        await course.set_deadline(midnight(number + 2), exercise=f"cell-{number}")
+        await course.set_deadline(course.midnight(number + 2), exercise=f"cell-{number}")
     text = await ask(await course.browser(ada), COURSE_PIECES)
 
     assert [number for number in range(20) if f">due in {number + 2} days<" in text] == list(range(6))
@@ -212,7 +216,7 @@ async def test_a_course_map_shows_the_nearest_deadlines_and_where_all_are(course
 
 
 async def test_nobody_else_can_ask_for_deadlines(course: Course, ada: Account) -> None:
-    await course.set_deadline(midnight(3))
+    await course.set_deadline(course.midnight(3))
     path = "/en/groups/deadlines?course=small&lesson=first"
     async with browser_client(course.app) as nobody:
         assert (await nobody.get(path, headers=HTMX)).status_code == 401
