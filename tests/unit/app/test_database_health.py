@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import asyncpg
 import pytest
 import structlog
 from sqlalchemy import inspect, text
@@ -69,7 +70,11 @@ async def test_sqlite_says_that_it_has_no_room_and_that_it_may_not_be_written(tm
     await db.close()
 
 
-async def test_without_a_connection_or_a_turn_to_write_one_is_told_soon(database: Database) -> None:
+async def test_without_a_connection_or_a_turn_to_write_one_is_told_soon(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = asyncpg.connect  # a busy PostgreSQL takes longer for its only connection than one waits for a turn
+    monkeypatch.setattr(asyncpg, "connect", lambda *where, **how: connect(*where, **how | {"timeout": 60.0}))
     small = Database(database.url, connections=1, wait_s=0.1)
     held, over = asyncio.Event(), asyncio.Event()
 
