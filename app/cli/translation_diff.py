@@ -1,11 +1,14 @@
-"""Which paragraphs of an English lesson have changed since it was translated. Pure."""
+"""Which paragraphs of an English lesson, and which texts of a course, translations have yet to follow. Pure."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from app.i18n import DEFAULT_LANGUAGE
+from app.lessons.course_file import CourseSource, LocalizedList, LocalizedText, line_of_key
 
 _FENCE = re.compile(r"(`{3,}|:{3,})")
 
@@ -26,6 +29,19 @@ class ChangedParagraphs:
     now: tuple[Paragraph, ...]
     line: int
     """Where they are now, or where the removed ones were."""
+
+
+@dataclass(frozen=True, slots=True)
+class CourseText:
+    """A text or a list of ``course.toml``."""
+
+    line: int
+    """Where it begins."""
+    entries: LocalizedList
+    """By language: those of the list, or the text alone."""
+
+    def paragraphs(self, language: str = DEFAULT_LANGUAGE) -> tuple[Paragraph, ...]:
+        return tuple(Paragraph(entry, self.line) for entry in self.entries.get(language, ()))
 
 
 def split_paragraphs(source: str) -> Iterator[Paragraph]:
@@ -52,10 +68,34 @@ def split_paragraphs(source: str) -> Iterator[Paragraph]:
 
 def changed_paragraphs(before: str, now: str) -> Iterator[ChangedParagraphs]:
     """Yield what differs between two versions of a text, in order."""
-    old, new = list(split_paragraphs(before)), list(split_paragraphs(now))
-    matcher = difflib.SequenceMatcher(None, [one.text for one in old], [one.text for one in new], autojunk=False)
     end = now.count("\n") + 1
+    yield from compare_paragraphs(list(split_paragraphs(before)), list(split_paragraphs(now)), end)
+
+
+def compare_paragraphs(old: Sequence[Paragraph], new: Sequence[Paragraph], end: int) -> Iterator[ChangedParagraphs]:
+    """Yield what differs. ``end`` is the line of what was removed at the end."""
+    matcher = difflib.SequenceMatcher(None, [one.text for one in old], [one.text for one in new], autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
             line = new[j1].line if j1 < len(new) else end
             yield ChangedParagraphs(tuple(old[i1:i2]), tuple(new[j1:j2]), line)
+
+
+def course_texts(course: CourseSource, toml: str) -> Mapping[tuple[str, str], CourseText]:
+    """What a course says in English, and its translations, by the slug of a module, or "", and the key."""
+    own = {"title": course.title, "summary": course.summary, "audience": course.audience}
+    lists = {"prerequisites": course.prerequisites, "outcomes": course.outcomes}
+    texts: dict[tuple[str, str], LocalizedList] = {("", key): _as_lists(words) for key, words in own.items()}
+    texts |= {("", key): words for key, words in lists.items()}
+    for module in course.modules:
+        texts[module.slug, "title"] = _as_lists(module.title)
+    lines = {module.slug: module.line for module in course.modules} | {"": 1}
+    return {
+        (module, key): CourseText(line_of_key(toml, key, lines[module]), entries)
+        for (module, key), entries in texts.items()
+        if any(entries[DEFAULT_LANGUAGE])
+    }
+
+
+def _as_lists(words: LocalizedText) -> LocalizedList:
+    return {language: (text,) for language, text in words.items()}

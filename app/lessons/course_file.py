@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +48,8 @@ class ModuleSource:
     slug: str
     title: LocalizedText
     lessons: tuple[str, ...]
+    line: int = field(default=1, compare=False)
+    """Where it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,12 @@ def parse_course(text: str, slug: str) -> tuple[CourseSource | None, list[Lesson
         return None, [_toml_error(text, str(e) or "it is nested too deeply")]
     reader = _CourseParser(text, [])
     return reader.course(table, slug), reader.faults
+
+
+def line_of_key(text: str, key: str, after: int = 1) -> int:
+    """The first line at or after ``after`` that begins with the key, which may be a table's; else ``after``. Pure."""
+    rows = enumerate(text.split("\n"), 1)
+    return next((i for i, row in rows if i >= after and row.lstrip(" \t[").startswith(key)), after)
 
 
 def _is_slug(value: object) -> bool:
@@ -174,7 +182,7 @@ class _CourseParser:
                     )
                 )
         title = self.words(entry, "title", line)
-        return ModuleSource(str(entry.get("slug", "")), title, tuple(filter(_is_slug, lessons)))
+        return ModuleSource(str(entry.get("slug", "")), title, tuple(filter(_is_slug, lessons)), line)
 
     def words(self, table: dict[str, Any], key: str, line: int) -> LocalizedText:
         value = table.get(key)
@@ -191,12 +199,12 @@ class _CourseParser:
         return {language: said.strip() for language, said in value.items() if said.strip()}
 
     def optional_words(self, table: dict[str, Any], key: str) -> LocalizedText:
-        return self.words(table, key, self.line_of_key(key)) if key in table else {DEFAULT_LANGUAGE: ""}
+        return self.words(table, key, line_of_key(self.text, key)) if key in table else {DEFAULT_LANGUAGE: ""}
 
     def optional_list(self, table: dict[str, Any], key: str) -> LocalizedList:
         if key not in table:
             return {DEFAULT_LANGUAGE: ()}
-        value, line = table[key], self.line_of_key(key)
+        value, line = table[key], line_of_key(self.text, key)
         value = {DEFAULT_LANGUAGE: value} if isinstance(value, list) else value
         if not isinstance(value, dict) or not all(map(_is_list_of_texts, value.values())):
             self.faults.append(LessonError(line, f"'{key}' must be a list of strings; write {key}.en = [\"…\"]"))
@@ -214,7 +222,7 @@ class _CourseParser:
         for language, texts in lists.items():
             if texts and len(texts) != english:
                 said = f"has another length in '{language[:20]}', {len(texts)}, than in English, {english}"
-                at = self.line_of_key(f"{key}.{language}", line)
+                at = line_of_key(self.text, f"{key}.{language}", line)
                 self.faults.append(lesson_warning(at, f"the list '{key}' {said}; translate every entry"))
 
     def languages(self, value: Mapping[str, object], key: str, line: int) -> None:
@@ -237,11 +245,6 @@ class _CourseParser:
             if slugs.count(slug) > 1:
                 line = self.line_of(slug, self.line_of(slug) + 1)
                 self.faults.append(LessonError(line, f"the {noun} '{slug[:60]}' is listed twice; keep one"))
-
-    def line_of_key(self, key: str, otherwise: int = 1) -> int:
-        """The first line that begins with the key, which may be a table's; else ``otherwise``."""
-        rows = enumerate(self.text.split("\n"), 1)
-        return next((i for i, row in rows if row.lstrip(" \t[").startswith(key)), otherwise)
 
     def line_of(self, words: str, after: int = 1) -> int:
         """The first line at or after ``after`` that contains the text; else ``after``, or the last line."""

@@ -319,7 +319,7 @@ def test_a_report_for_programs_is_all_of_the_output(lessons: Path, answering: Sc
 
 
 def test_changed_paragraphs_are_shown_for_each_translation(history: Path) -> None:
-    assert _lockstep("diff").stdout == "1 translation compared, 0 changes.\n"
+    assert _lockstep("diff", "first").stdout == "1 translation compared, 0 changes.\n"
     lesson = history / "small" / "first" / "lesson.md"
     lesson.write_text(lesson.read_text().replace("Some prose.", "Other prose."))
 
@@ -328,6 +328,72 @@ def test_changed_paragraphs_are_shown_for_each_translation(history: Path) -> Non
     assert "lesson.md:21: changed since the translation was written, in " in result.stdout
     assert "    - Some prose.\n    + Other prose.\n" in result.stdout
     _git(history, "commit", "--quiet", "--all", "--message", "Change")
-    assert _lockstep("diff").exit_code == 1
-    assert _lockstep("diff", "--since", "HEAD").exit_code == 0
+    assert _lockstep("diff", "first").exit_code == 1
+    assert _lockstep("diff", "first", "--since", "HEAD").exit_code == 0
     assert _lockstep("diff", "--language", "fr").exit_code == 2
+
+
+_TRANSLATED = """\
+title.en = "A course"
+title.ko = "강좌"
+summary.en = "All of it."
+summary.ko = "전부."
+outcomes.en = ["Do one thing", "Do another"]
+outcomes.ko = ["하나 하기", "또 하나 하기"]
+
+[[modules]]
+slug = "only"
+title.en = "The only module"
+lessons = ["first"]
+"""
+
+
+def test_texts_of_the_course_are_compared_too_and_missing_ones_are_named(history: Path) -> None:
+    course = history / "small" / "course.toml"
+
+    def write(*changes: tuple[str, str], commit: bool = True) -> None:
+        text = course.read_text() if changes else _TRANSLATED
+        for before, after in changes:
+            assert before in text
+            text = text.replace(before, after)
+        course.write_text(text)
+        if commit:
+            _git(history, "commit", "--quiet", "--all", "--message", "Change")
+
+    write()
+    result = _lockstep("diff", "small")
+    assert result.stdout.endswith(
+        "course.toml:10: not translated; write title.ko of the module 'only'\n    + The only module\n\n"
+        "2 translations compared, 0 changes, 1 text not translated.\n"
+    )
+    assert result.exit_code == 1
+
+    write(('"The only module"', '"The only module"\ntitle.ko = "하나뿐인 모듈"'))
+    write(('"Do another"', '"Do the other"'), ('"All of it."', '"Everything."'))
+    result = _lockstep("diff", "small", "--language", "ko")
+    assert "course.toml:3: changed since the translation was written, in " in result.stdout
+    assert "; see summary.ko\n    - All of it.\n    + Everything.\n" in result.stdout
+    assert "; see outcomes.ko\n    - Do another\n    + Do the other\n" in result.stdout
+    assert result.stdout.endswith("2 translations compared, 2 changes.\n")
+
+    write(('"전부."', '"모두."'), commit=False)
+    assert "2 translations compared, 1 change.\n" in _lockstep("diff", "small").stdout
+    write(('"또 하나 하기"', '"나머지 하나 하기"'))
+    assert _lockstep("diff", "small").exit_code == 0
+    assert "2 translations compared, 2 changes.\n" in _lockstep("diff", "small", "--since", "HEAD~2").stdout
+
+
+def test_without_git_texts_of_a_course_are_compared_with_those_served(lessons: Path, settings: Settings) -> None:
+    course = lessons / "small" / "course.toml"
+    course.write_text(_TRANSLATED.replace("lessons =", 'title.ko = "모듈"\nlessons ='))
+    result = _lockstep("diff", "small")
+    assert (result.exit_code, "course.toml: not in Git, and nothing was served yet" in result.stderr) == (0, True)
+
+    kept = settings.last_good_courses / "small" / "course.toml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(course.read_text())
+    course.write_text(course.read_text().replace("All of it.", "Everything.").replace('"A course"', '"The course"'))
+    course.write_text(course.read_text().replace("강좌", "그 강좌"))
+    result = _lockstep("diff")
+    assert "course.toml:3: changed since it was served; see summary.ko\n" in result.stdout
+    assert result.stdout.endswith("1 translation compared, 1 change.\n")
