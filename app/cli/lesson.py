@@ -37,7 +37,7 @@ from app.lessons.catalog import Catalog
 from app.lessons.errors import LessonFileError
 from app.lessons.json_schema import course_schema, front_matter_schema
 from app.lessons.jupyter_metadata import jupyter_metadata_errors
-from app.lessons.lost_names import lost_names
+from app.lessons.lost_names import lost_names, names_lost_while_served
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
@@ -118,10 +118,12 @@ def check(
         [mistake for mistake in mistakes if mistake.warning],
     )
     with published_courses(settings, since) as published:
-        lost = lost_names(published.with_drafts.every(), catalog.with_drafts) if published is not None else ()
-        report.warnings += [
-            one for one in lost if target is None or belongs_to(one.path, catalog.root_of(one.path), target)
-        ]
+        lost = list(lost_names(published.with_drafts.every(), catalog.with_drafts)) if published is not None else []
+    if not since:
+        lost += names_lost_while_served(settings.last_good_courses, catalog.with_drafts)
+    report.warnings += [
+        one for one in dict.fromkeys(lost) if target is None or belongs_to(one.path, catalog.root_of(one.path), target)
+    ]
 
     def show(text: str) -> None:
         typer.echo(text, nl=False, err=form is not ReportFormat.text)

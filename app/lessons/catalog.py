@@ -242,7 +242,7 @@ class Catalog(CatalogView):
         self._quiet = quiet
         self._last_good = LastGoodCourses(root, kept) if kept is not None else None
         self._loaded = False
-        self._lost_names = LostNames()
+        self._lost_names = LostNames(kept)
         super().__init__(root, added=added)
         self.with_drafts = CatalogView(root, added=added, shows_drafts=True)
         self._loading = threading.Lock()

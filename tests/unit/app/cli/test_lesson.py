@@ -299,6 +299,26 @@ def test_the_check_compares_with_what_was_served(lessons: Path, settings: Settin
     assert gone not in _lockstep("check", "--static").stdout
 
 
+def test_the_check_names_what_a_running_server_has_lost(lessons: Path, settings: Settings) -> None:
+    served = Catalog(lessons, quiet=True, kept=settings.last_good_courses)
+    served.reload()
+    _change(lessons, ":name: hello", ":name: greet")
+    served.reload()
+
+    gone = "lesson.md:1: warning: the cell 'hello' was published and is gone, so learners lose what they did in it"
+    assert _lockstep("check", "--static").stdout.count(gone) == 1
+    assert gone in _lockstep("check", "--static", "first").stdout
+    again = Catalog(lessons, quiet=True, kept=settings.last_good_courses)
+    again.reload()
+    assert gone in _lockstep("check", "--static").stdout, "the server was started again"
+    assert [one.text.partition(",")[0] for one in again.problems] == ["the cell 'hello' was published and is gone"]
+
+    _change(lessons, ":name: greet", ":name: greet\n:was: hello")
+    assert gone not in _lockstep("check", "--static").stdout
+    again.reload()
+    assert list(again.problems) == []
+
+
 @pytest.mark.parametrize("target", ["first", "small/first", "small", "PATH", "PATH/small/first/lesson.md"])
 def test_a_lesson_is_named_by_slug_course_or_path(lessons: Path, target: str) -> None:
     write_lesson(write_toml(lessons, "other", course="second") / "other", "#### Deep\n")
