@@ -5,7 +5,7 @@ A review belongs to the group that the learner chose. The staff of a group sees 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
@@ -13,14 +13,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from app.accounts.models import Account, Role
-from app.db import now
+from app.db import Database, now
 from app.exercises.errors import ReviewNotFound
 from app.exercises.models import DECIDED, Review, ReviewState
 from app.exercises.reviews import WITHOUT_CODE, ReviewGroup
 from app.groups.models import Group, GroupMember, GroupRole
+from app.groups.report_table import csv_moment, in_zone
+from app.groups.service import group_zone
+from app.i18n import gettext
+from app.lessons.catalog import CatalogView
 
 MAX_SHOWN = 100
 """Waiting reviews on one page, and decided ones."""
+_SHOWN = (ReviewState.waiting, *DECIDED)
+"""Code that was withdrawn is for nobody else."""
+_EXPORT_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +150,52 @@ async def find_review(session: AsyncSession, group: Group, review_id: str) -> Gr
 
 async def list_reviews_of_learner(session: AsyncSession, group: Group, account_id: str) -> Sequence[GroupReview]:
     """A learner's reviews in a group that wait or were decided, the latest first."""
-    shown = Review.state.in_((ReviewState.waiting, *DECIDED))
-    theirs = _of_group(group).where(Review.account_id == account_id, shown)
+    theirs = _of_group(group).where(Review.account_id == account_id, Review.state.in_(_SHOWN))
     return await _rows(session, theirs.order_by(Review.requested_at.desc(), Review.id))
+
+
+async def export_reviews(
+    db: Database, group: Group, catalog: CatalogView, language: str, address: Callable[[str], str]
+) -> AsyncIterator[Sequence[str]]:
+    """Yield all reviews that wait or were decided as rows of a table; ``address`` gives that of a review, by its ID.
+
+    Holds no connection while the client reads.
+    """
+    zone = group_zone(group)
+    submitted, decided = in_zone(gettext("Submitted"), zone), in_zone(gettext("Decided"), zone)
+    learner = (gettext("Name"), gettext("Handle"))
+    about = (gettext("Lesson"), gettext("Exercise"), gettext("State"))
+    yield [*learner, *about, submitted, decided, gettext("Reviewer"), gettext("Remark"), gettext("Address")]
+    after = ""
+    while True:
+        query = _of_group(group).where(Review.state.in_(_SHOWN), Review.id > after).order_by(Review.id)
+        async with db.session() as session:
+            batch = await _rows(session, query, _EXPORT_BATCH)
+        for found in batch:
+            review = found.review
+            yield [
+                found.learner.name,
+                found.learner.handle,
+                catalog.lesson_title(review.lesson, language),
+                catalog.cell_title(review.lesson, review.exercise, language),
+                _state_name(review.state),
+                csv_moment(review.requested_at, zone),
+                csv_moment(review.decided_at, zone) if review.decided_at is not None else "",
+                found.reviewer.name if found.reviewer is not None else "",
+                review.remark,
+                address(review.id),
+            ]
+        if len(batch) < _EXPORT_BATCH:
+            return
+        after = batch[-1].review.id
+
+
+def _state_name(state: str) -> str:
+    return {
+        ReviewState.waiting: gettext("Waiting"),
+        ReviewState.changes_requested: gettext("Changes requested"),
+        ReviewState.accepted: gettext("Accepted"),
+    }[ReviewState(state)]
 
 
 async def count_waiting_of(session: AsyncSession, group: Group, account_id: str) -> int:
@@ -161,7 +211,9 @@ async def list_earlier_reviews(session: AsyncSession, group: Group, review: Revi
     return await _rows(session, others.order_by(Review.decided_at.desc(), Review.id))
 
 
-async def _rows(session: AsyncSession, query: Select[Review, Account, Account | None]) -> Sequence[GroupReview]:
+async def _rows(
+    session: AsyncSession, query: Select[Review, Account, Account | None], most: int = MAX_SHOWN
+) -> Sequence[GroupReview]:
     """Reviews of a list, which shows neither code nor output: those of a page can have megabytes."""
-    found = await session.execute(query.options(*WITHOUT_CODE).limit(MAX_SHOWN))
+    found = await session.execute(query.options(*WITHOUT_CODE).limit(most))
     return [GroupReview(review, learner, reviewer) for review, learner, reviewer in found]

@@ -20,7 +20,7 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated
 from urllib.parse import quote
 
@@ -43,6 +43,7 @@ from app.groups.reminders import ReminderMailer
 from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportLink, ReportTable, report_window
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import find_removed, redirect_after, redirect_to_page, staff_page
+from app.groups.reviews import export_reviews
 from app.groups.service import group_zone
 from app.i18n import current_language
 from app.lessons.catalog import CatalogView
@@ -194,13 +195,21 @@ async def download_learners(
         staff = await find_staff(session, viewer, group_id)
         lessons = _scope(session, staff, catalog, lang, "all").lessons()
     rows = export_learners(db, staff.group, lambda session: _scope(session, staff, catalog, lang, "all"), lessons)
+    return _csv_stream(staff.group, "learners", rows)
 
-    async def lines() -> AsyncIterator[str]:
-        yield BYTE_ORDER_MARK
-        async for row in rows:
-            yield to_csv([row])
 
-    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers(staff.group, "learners"))
+@router.get("/reviews.csv", name="group_reviews_csv")
+async def download_reviews(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep, db: DatabaseDep, catalog: CatalogDep
+) -> StreamingResponse:
+    async with db.session() as session:
+        staff = await find_staff(session, viewer, group_id)
+    address = _addresses(request)
+
+    def of_review(review_id: str) -> str:
+        return address(ReportLink("group_review", {"group_id": group_id, "review_id": review_id}))
+
+    return _csv_stream(staff.group, "reviews", export_reviews(db, staff.group, catalog, lang, of_review))
 
 
 @router.get("/learners", name="group_learners")
@@ -374,16 +383,32 @@ def _period(period: str) -> dict[str, object]:
 
 
 def _csv_response(request: Request, group: Group, table: ReportTable, period: str) -> Response:
+    rows = table.csv_rows(group_zone(group), _addresses(request))
+    back = PERIODS.get(period, PERIODS[DEFAULT_PERIOD])
+    headers = _csv_headers(group, table.name, f"{back.days}-days" if back else "all")
+    return Response(BYTE_ORDER_MARK + to_csv(rows), media_type="text/csv", headers=headers)
+
+
+def _csv_stream(group: Group, name: str, rows: AsyncIterator[Sequence[str]]) -> StreamingResponse:
+    """A table of which parts are read while others are sent."""
+
+    async def lines() -> AsyncIterator[str]:
+        yield BYTE_ORDER_MARK
+        async for row in rows:
+            yield to_csv([row])
+
+    return StreamingResponse(lines(), media_type="text/csv", headers=_csv_headers(group, name))
+
+
+def _addresses(request: Request) -> Callable[[ReportLink], str]:
+    """What gives the whole address that a link leads to."""
     origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
 
     def address(link: ReportLink) -> str:
         path = request.app.url_path_for(link.route, lang=current_language(), **link.parts)
         return f"{origin}{path}{link.anchor}"
 
-    rows = table.csv_rows(group_zone(group), address)
-    back = PERIODS.get(period, PERIODS[DEFAULT_PERIOD])
-    headers = _csv_headers(group, table.name, f"{back.days}-days" if back else "all")
-    return Response(BYTE_ORDER_MARK + to_csv(rows), media_type="text/csv", headers=headers)
+    return address
 
 
 def _csv_headers(group: Group, *parts: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 from typing import Any
 
@@ -69,6 +71,39 @@ async def test_the_learner_is_notified_of_the_decision(room: Classroom) -> None:
     assert opened.headers["location"].endswith("/en/courses/small/first#exercise-double")
 
 
+async def test_all_reviews_that_the_staff_sees_are_downloaded_as_csv(
+    room: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = f"/en/groups/{room.group}/reviews"
+    assert f"{group}.csv" not in (await room.teacher.get(group)).text, "there are none"
+    monkeypatch.setattr("app.groups.reviews._EXPORT_BATCH", 2)
+    mate, classmate = await room.person("=1+1")
+    await room.join(mate)
+    returned = await room.submitted()
+    await decision(room.teacher, returned, decision="changes", remark="+ a comment, and\nmore")
+    accepted = await room.submitted("def double(x):\n    return 2 * x")
+    await decision(room.teacher, accepted, decision="accept")
+    await room.passes(mate.learner_id)
+    await room.ask(classmate)
+    waiting = (await room.rows(Review))[-1].id
+    withdrawn = {**(await room.rows(Review))[-1].__dict__, "id": "z", "run_id": "z", "state": ReviewState.withdrawn}
+    await room.store(Review(**{name: value for name, value in withdrawn.items() if not name.startswith("_")}))
+
+    assert f"{group}.csv" in (await room.teacher.get(group)).text
+    file = await room.teacher.get(f"{group}.csv")
+    head, *rows = csv.reader(io.StringIO(file.text.removeprefix("\ufeff")))
+    assert head[5:] == ["Submitted (UTC)", "Decided (UTC)", "Reviewer", "Remark", "Address"]
+    about = ["The first lesson", "Double it"]
+    ada, other = [room.ada.name, room.ada.handle], ["'=1+1", mate.handle]
+    assert [row[:5] + row[7:] for row in rows] == [
+        [*ada, *about, "Changes requested", "Grace", "'+ a comment, and\nmore", f"http://test{returned}"],
+        [*ada, *about, "Accepted", "Grace", "", f"http://test{accepted}"],
+        [*other, *about, "Waiting", "", "", f"http://test{room.path(waiting)}"],
+    ]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", row[5]) for row in rows)
+    assert [bool(row[6]) for row in rows] == [True, True, False]
+
+
 async def test_the_list_counts_what_waits_in_the_chosen_lesson(room: Classroom) -> None:
     await room.submitted()
     row: dict[str, Any] = {
@@ -103,6 +138,7 @@ async def test_only_the_staff_of_the_group_sees_and_decides(room: Classroom) -> 
 
     for browser in (rival, classmate, room.learner):
         assert (await browser.get(f"/en/groups/{room.group}/reviews")).status_code == 404
+        assert (await browser.get(f"/en/groups/{room.group}/reviews.csv")).status_code == 404
         assert (await browser.get(path)).status_code == 404
         for way, fields in (
             ("", {"decision": "accept"}),

@@ -120,7 +120,7 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
     reading = [f"{group}/reports/{name}{end}" for name in reports for end in ("", ".csv")]
     cell = f"?lesson={LESSON}&cell=hello"
     reading += [f"{group}/learners", f"{group}/learners.csv", f"{group}/learners/{learner}", f"{group}/settings"]
-    reading += [f"{group}/stopped?lesson={LESSON}"]
+    reading += [f"{group}/stopped?lesson={LESSON}", f"{group}/reviews", f"{group}/reviews.csv"]
     reading += [
         f"{group}/cells/{what}{end}{cell}" for what in ("errors", "limits", "wrong-answers") for end in ("", ".csv")
     ]
@@ -373,6 +373,7 @@ async def test_files_open_in_spreadsheets_and_are_named_for_the_group(room: Clas
         ("reports/lessons.csv?period=7", "lessons-7-days"),
         ("reports/questions.csv?period=all", "questions-all"),
         (f"cells/errors.csv?lesson={LESSON}&cell=hello", "cell-errors-30-days"),
+        ("reviews.csv", "reviews"),
         ("learners.csv", "learners"),
     ):
         answer = await teacher.get(f"{group}/{path}")
@@ -491,7 +492,7 @@ async def test_a_group_that_has_ended_says_so_on_its_pages_and_in_lists(room: Cl
     group = await room.create(teacher)
     ada, learner = await room.joined(await room.link(teacher, group), "Ada")
     paths = [path for method, path in paths_of_staff(group, ada.id) if method == "GET" and ".csv" not in path]
-    pages = [(teacher, path) for path in (*paths, f"{group}/reviews")] + [(learner, f"{group}/me")]
+    pages = [(teacher, path) for path in paths] + [(learner, f"{group}/me")]
     lists = [(who, "/en/groups") for who in (teacher, learner, admin)]
 
     for who, path in pages + lists:
