@@ -14,6 +14,7 @@ from tests.browser.conftest import Visitor, VisitorFactory
 from tests.browser.network_control import hold_requests, requests_to, wait_for_requests
 from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
+from tests.browser.test_visualizations import REPORT, TRAINING
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 FRONT_PAGE = "/en/"
@@ -28,6 +29,13 @@ SERVER_AWAY = [
     "Failed to fetch",
     "network error",
 ]
+MOVED = """
+window.moved = 0;
+new PerformanceObserver((list) => {
+  for (const { value } of list.getEntries()) window.moved += value;
+}).observe({ type: "layout-shift" });
+"""
+"""Adds up how much the page moves from its first paint on (the cumulative layout shift)."""
 COUNTING = "import time\nfor i in range({n}): print('row', i, flush=True); time.sleep({pause})"
 
 
@@ -102,12 +110,17 @@ async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -
     assert await cell.lines() == rows(40)
 
 
-async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> None:
+async def test_a_reload_in_mid_run_does_not_start_the_clock_again_and_moves_nothing(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(FRONT_PAGE)
     cell = CellPageObject(page, "strategy")
-    await cell.write("import time\nprint('begun')\ntime.sleep(600)")
+    bar = "progress('fit', 120, 300, left_s=130)"
+    await cell.write(f"{REPORT}\n{TRAINING}\n{bar}\nfor i in range(15): print('row', i)\ntime.sleep(600)")
     await cell.run()
-    await cell.has_row("begun")
+    await cell.has_row("row 14")
+    await expect(cell.root.locator(".chart, .progress-bars")).to_have_count(2)
+    await page.mouse.move(0, 0)
+    await cell.root.locator(".result").evaluate("result => result.scrollIntoView({block: 'center'})")
+    await page.add_init_script(MOVED)
 
     async def grow_old(route: Route) -> None:
         answer = await route.fetch()
@@ -119,6 +132,9 @@ async def test_a_reload_does_not_start_the_clock_again(hall: VisitorFactory) -> 
     await page.reload()
 
     await expect(cell.status.locator(".facts")).to_contain_text(re.compile("3 min [2-5]"))
+    await expect(cell.root.locator(".chart, .progress-bars")).to_have_count(2)
+    await expect(cell.editor).to_be_attached()
+    assert await page.evaluate("moved") < 0.01
     await cell.button("stop").click()
     await cell.finished("interrupted")
 

@@ -16,6 +16,7 @@ import type { ScratchCells, ScratchPage } from "../../runs/frontend/scratch-cell
 import { SessionPanel } from "../../runs/frontend/session-panel";
 import { setUpViewOptions } from "../../runs/frontend/view-options";
 import { make } from "../../web/frontend/element";
+import { storeSpace } from "../../web/frontend/reserved-space";
 import { language, say } from "../../web/frontend/strings";
 
 /** Moves drafts that this browser has stored under former names of the lesson or its cells. */
@@ -79,6 +80,7 @@ export function setUpCells(): void {
   });
   window.addEventListener("pagehide", () => {
     for (const cell of cells.all) cell.keep();
+    storeSpace([...cells.all.flatMap((cell) => cell.space()), ...panel.space()]);
   });
   shareDrafts(lesson, own, drafts);
   setUpDownloads(own);
@@ -96,9 +98,11 @@ export function setUpCells(): void {
     moved: () => cells.arrange(),
   };
   const complete = scratch ? addScratchCells(page) : Promise.resolve();
-  void complete.then(() =>
-    retryUntilAnswered(() => runs.restore(lesson, (name) => cells.all.find((cell) => cell.name === name))),
-  );
+  void complete
+    .then(() => retryUntilAnswered(() => runs.restore(lesson, (name) => cells.all.find((cell) => cell.name === name))))
+    .then(() => {
+      for (const cell of cells.all) cell.restored();
+    });
 }
 
 /** Shows the learner's own cells. Their script is loaded if there are any, or when the first one is added. */

@@ -6,6 +6,7 @@
 
 import { announce } from "../../web/frontend/announce";
 import { make, need } from "../../web/frontend/element";
+import { heightRule } from "../../web/frontend/reserved-space";
 import { addTexts, say, sayCount } from "../../web/frontend/strings";
 import { editorTexts, NetworkError, ResponseError, stop, submit, warmUp } from "./api";
 import type { Found } from "./drafts";
@@ -520,6 +521,30 @@ export class Cell implements RunListener {
     this.drafts.keep(this.name, this.original, this.code);
   }
 
+  /** Style rules that keep the space of edited code and of output free while the page loads again. */
+  space(): string[] {
+    const rules: string[] = [];
+    if (this.root.hasAttribute("data-edited")) {
+      const place = need(this.root, ".code-place");
+      const most = `max-height: ${place.offsetHeight}px; overflow: clip;`;
+      rules.push(heightRule(`#${this.root.id}:not([data-code-shown]) .code-place`, place, most));
+    }
+    if (this.shown) {
+      const result = `#${this.root.id}:not([data-result-shown]) > .result`;
+      rules.push(
+        heightRule(result, need(this.root, ".result"), "display: flex; flex-direction: column;"),
+        heightRule(`${result} > .output`, this.outputBox),
+        `${result} > .status { margin-top: auto; }`,
+      );
+    }
+    return rules;
+  }
+
+  /** Called once the earlier runs are known: without one, the cell needs no space for it. */
+  restored(): void {
+    if (!this.shown) this.letHeightGo();
+  }
+
   private setCode(code: string, spoken = true): void {
     this.code = code;
     this.errorLine = null;
@@ -541,11 +566,16 @@ export class Cell implements RunListener {
 
   private restoreDraft(): void {
     const found = this.drafts.find(this.name, this.original);
-    if (!found) return;
+    const shown = (): void => this.root.setAttribute("data-code-shown", "");
+    if (!found) {
+      shown();
+      return;
+    }
     this.code = found.code;
     this.markEdited();
     if (found.outdated) need(this.root, ".outdated").hidden = false;
     this.show(found.code);
+    void this.open().finally(shown);
   }
 
   private markEdited(): void {
@@ -587,7 +617,9 @@ export class Cell implements RunListener {
     this.runningSince = 0;
     this.root.removeAttribute("data-reconnecting");
     this.output.changed();
-    requestAnimationFrame(() => requestAnimationFrame(() => this.letHeightGo()));
+    void this.visualizations.loaded.then(() =>
+      requestAnimationFrame(() => requestAnimationFrame(() => this.letHeightGo())),
+    );
   }
 
   /** Keeps the height of the last output until the next one arrives. */
@@ -598,6 +630,7 @@ export class Cell implements RunListener {
   }
 
   private letHeightGo(): void {
+    this.root.setAttribute("data-result-shown", "");
     this.outputBox.style.minHeight = "";
     this.visualizations.letHeightGo();
   }

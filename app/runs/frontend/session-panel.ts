@@ -5,6 +5,7 @@
  * at the bottom, or any cell, opens the panel as a sheet.
  */
 
+import { heightRule } from "../../web/frontend/reserved-space";
 import type { Cell } from "./cell";
 import type { Machine, Run } from "./protocol";
 import type { RunManager } from "./run-manager";
@@ -57,6 +58,12 @@ export class SessionPanel {
   tell(): void {
     window.clearTimeout(this.telling);
     this.telling = window.setTimeout(() => document.body.dispatchEvent(new CustomEvent("lockstep:session")), DELAY_MS);
+  }
+
+  /** A style rule that keeps the space of the card free until its content has arrived. */
+  space(): string[] {
+    const card = document.getElementById("session");
+    return card?.offsetHeight ? [heightRule('#session[data-state="unknown"]', card)] : [];
   }
 
   private touched(target: Element): void {

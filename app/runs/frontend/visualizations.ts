@@ -15,6 +15,8 @@ export class Visualizations {
   private chart: Chart | null = null;
   private bars: ProgressBars | null = null;
   private topology = "";
+  /** Resolves once what has been needed so far is there. */
+  loaded = Promise.resolve();
   private loading = false;
   private over = false;
 
@@ -42,7 +44,7 @@ export class Visualizations {
     if (!this.transcript) return;
     const { metrics, progress } = this.transcript;
     if (!metrics.length && (!progress.size || this.over)) return;
-    void this.load();
+    if (!this.loading) this.loaded = this.load();
     this.chart?.changed();
     this.bars?.show(this.over ? new Map() : progress);
   }
@@ -71,7 +73,6 @@ export class Visualizations {
 
   /** Loads what is needed for the first time. If a chunk cannot be loaded, the next event tries again. */
   private async load(): Promise<void> {
-    if (this.loading) return;
     this.loading = true;
     const [chart, bars] = await Promise.all([
       this.transcript?.metrics.length && !this.chart ? import("./chart").catch(() => null) : null,

@@ -1,7 +1,9 @@
 /**
- * Runs before the first paint: applies the chosen theme, marks the page as having scripts, and remembers which buttons
- * are pressed before app.js is there, which presses them again.
+ * Runs before the first paint: applies the chosen theme, keeps the space that the page took when it was left, marks it
+ * as having scripts, and remembers which buttons are pressed before app.js is there, which presses them again.
  */
+
+import { reserveSpace } from "./reserved-space";
 
 const root = document.documentElement;
 root.classList.add("js");
@@ -11,6 +13,7 @@ try {
 } catch {
   // Storage is denied: use the system's theme.
 }
+reserveSpace();
 
 const remember = ({ target }: Event): void => {
   const button = (target as Element).closest<HTMLElement>("button[data-action]");
@@ -24,5 +27,3 @@ document.addEventListener("lockstep:ready", () => {
     button.click();
   }
 });
-
-export {};
