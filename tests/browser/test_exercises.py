@@ -24,6 +24,11 @@ from tests.factories.long_cases import long_only
 LESSON = "/en/courses/course/one"
 RIGHT = "def mean(values):\n    return sum(values) / len(values)\n\n\nprint(mean(DATA))"
 WRONG = "def mean(values):\n    print('adding up')\n    return sum(values)"
+BESIDE_ITS_LABEL_PX = """field => {
+    const words = document.createRange();
+    words.selectNode(field.labels[0].firstChild);
+    return field.getBoundingClientRect().left - words.getBoundingClientRect().right;
+}"""
 UNENDING = "import time\n\ntime.sleep(300)"
 
 
@@ -164,6 +169,7 @@ async def test_a_cell_asks_for_a_guess_before_it_runs_and_shows_it_beside_the_re
     await page.get_by_role("button", name="Run all cells").click()
 
     await expect(number.get_by_label("Your guess")).to_be_focused()
+    assert await number.get_by_label("Your guess").evaluate(BESIDE_ITS_LABEL_PX) >= 7  # its focus ring takes 4.5
     why = "First predict what “Last” will show, or skip the prediction. Then it runs, and so do the cells after it."
     await expect(number.get_by_role("status")).to_have_text(why)
     await expect(run_all).to_have_attribute("aria-pressed", "true")
