@@ -6,7 +6,7 @@ import secrets
 from datetime import timedelta
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import ViewportSize, expect
 
 from app.accounts.models import Account, Role
 from app.db import Database, now
@@ -102,6 +102,15 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
         await assert_accessible_everywhere(teacher, f"group {path.partition('?')[0]}")
     await teacher.goto(f"{group}/{cell}")
     await expect(teacher.get_by_text("print(undefined)")).to_be_visible()
+    wide, phone = teacher.viewport_size, ViewportSize(width=390, height=844)
+    await teacher.set_viewport_size(phone)
+    learners, runs = [await number.bounding_box() for number in await teacher.locator(".stacks td").all()]
+    assert learners
+    assert runs
+    assert (learners["y"], learners["x"] < 60 < runs["x"]) == (runs["y"], True)
+    await expect(teacher.locator(".stacks td").first).to_have_css("text-align", "start")
+    assert wide
+    await teacher.set_viewport_size(wide)
     for language in ("ko", "zh"):
         translated = group.replace("/en/", f"/{language}/")
         own = [grace.site.url(f"/{language}/groups"), f"{translated}/me"]

@@ -467,6 +467,8 @@ async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Clas
         assert link.endswith(anchor)
         listed = (await teacher.get(unescape(link))).text
         assert f'<a href="{group}/learners/{ada.id}">Ada</a>' in listed
+        if anchor:  # one exercise: what went wrong is no part of who is stuck
+            assert "What went wrong</h2>" in section(listed, "kinds-title")
     assert "Stuck" in section((await teacher.get(f"{group}/learners/{ada.id}")).text, "exercises-title")
     assert f"/learners/{ada.id}#exercises" in (await teacher.get(f"{group}/learners?stuck=true")).text
     await learner.post(f"{group}/leave")
