@@ -16,6 +16,8 @@ const MAX_SENT_BYTES = 900_000;
 const MOST_FILES = 20;
 /** What there is to say and to show once the page has been loaded again. */
 const OPENED = "lockstep:opened";
+/** How long the button that copies the link says that it has. */
+const COPIED_MS = 2_500;
 
 interface Exchange {
   ctx: { sourceElement: Element; request: { method?: string } };
@@ -170,16 +172,22 @@ function moveFocus(): void {
   if (!mistake) announce(say(link ? "playground.shared" : "playground.revoked"));
 }
 
-/** Copies the link, or leaves it selected where the browser does not allow that. */
+/** The timer that restores the button's own words. */
+let saying = 0;
+
+/** Copies the link, or selects it where the browser does not allow that. The button says so, for a moment if it worked. */
 async function copyLink(): Promise<void> {
   const link = need<HTMLInputElement>(document, "#share-link");
-  link.select();
+  const label = need<HTMLElement>(document, "[data-action=copy-link] .label");
   let said = say("playground.copied");
   try {
     await navigator.clipboard.writeText(link.value);
+    window.clearTimeout(saying);
+    saying = window.setTimeout(() => (label.textContent = label.dataset.label ?? ""), COPIED_MS);
   } catch {
     said = say("playground.notCopied");
+    link.select();
   }
-  need(document, "[data-action=copy-link] .label").textContent = said;
+  label.textContent = said;
   announce(said);
 }
