@@ -14,6 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.handles import retire_handle
+from app.accounts.merge import merged_visitor_ids
 from app.accounts.models import Account, ApiToken, Authenticator, AuthSession, Identity, Passkey
 from app.accounts.service import lock_account
 from app.db import Database
@@ -32,7 +33,7 @@ ERASERS = AppKey[Sequence[Eraser]]("erasers")
 ErasersDep = Annotated[Sequence[Eraser], Depends(ERASERS.from_request)]
 
 AfterErasure = Callable[[str], Awaitable[None]]
-"""Ends what a feature has going on outside the database for a learner whose account was deleted."""
+"""Ends what a feature has going on outside the database for a learner ID of an account that was deleted."""
 AFTER_ERASURE = AppKey[Sequence[AfterErasure]]("after_erasure")
 AfterErasureDep = Annotated[Sequence[AfterErasure], Depends(AFTER_ERASURE.from_request)]
 
@@ -82,17 +83,19 @@ async def _json_document(
     yield "}\n" if start != "{" else "{}\n"
 
 
-async def erase_account(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> None:
+async def erase_account(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> set[str]:
     """Delete an account and its data. Its row takes its sessions, API tokens, links, passkeys and identities with it.
 
     The account is locked first: a browser that signs in meanwhile merges its work before the deletion or not at all.
-    Raises AccountDeleted.
+    Returns the account's learner ID and those of the visitors that were merged into it. Raises AccountDeleted.
     """
     account = await lock_account(session, account)
+    learners = {account.learner_id, *await merged_visitor_ids(session, account.learner_id)}
     await retire_handle(session, account)
     for eraser in erasers:
         await eraser(session, account)
     await session.execute(delete(Account).where(Account.id == account.id))
+    return learners
 
 
 async def export_account(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:

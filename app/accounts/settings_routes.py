@@ -245,13 +245,13 @@ async def delete_account(
     try:
         await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await erase_account(session, await lock_for_sensitive_change(request, session), erasers)
+            learners = await erase_account(session, await lock_for_sensitive_change(request, session), erasers)
     except (InvalidFields, TooManyAttempts, StrongerLoginRequired) as e:
         return _data_page(request, signed_in, e)
     record(SecurityEvent.account_deleted)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
-    ending = BackgroundTasks([BackgroundTask(end, signed_in.account.learner_id) for end in afterward])
+    ending = BackgroundTasks([BackgroundTask(end, learner) for learner in learners for end in afterward])
     home = str(request.app.url_path_for("home", lang=lang))
     return RedirectResponse(home, 303, CLEAR_CACHE_HEADERS, background=ending)
 

@@ -2,7 +2,8 @@
 
 Each web process looks up once a second whether a run that it follows belongs to such an account by now: a run goes on
 without a browser, it may have been a visitor's when it began, and it may have been submitted at the same moment. Less
-often it asks the runner for all sessions, because one that is idle belongs to no run.
+often it asks the runner for all sessions, because one that is idle belongs to no run. A session that a visitor began
+keeps that owner when the visitor signs in to an account.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
-from sqlalchemy import or_, select
+from sqlalchemy import or_, select, union
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts.disabled_accounts import POLL_INTERVAL_S
-from app.accounts.models import Account
+from app.accounts.models import Account, MergedVisitor
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database
@@ -75,13 +76,17 @@ async def _end_sessions(db: Database, runner: RunnerClient) -> None:
 
 
 async def find_disabled_owners(db: Database, owners: Sequence[str]) -> set[str]:
-    """Those who have an account that is disabled."""
+    """Those who have an account that is disabled, or were merged into one as visitors."""
     found: set[str] = set()
+    accounts = select(Account.learner_id).where(Account.disabled_at.is_not(None))
+    merged = select(MergedVisitor.visitor_id).join(Account, Account.id == MergedVisitor.account_id)
+    merged = merged.where(Account.disabled_at.is_not(None))
     for start in range(0, len(owners), _MAX_OWNERS):
-        some = or_(*(learner_of_owner(Account.learner_id, owner) for owner in owners[start : start + _MAX_OWNERS]))
+        some = owners[start : start + _MAX_OWNERS]
+        theirs = accounts.where(or_(*(learner_of_owner(Account.learner_id, owner) for owner in some)))
+        visitors = merged.where(or_(*(learner_of_owner(MergedVisitor.visitor_id, owner) for owner in some)))
         async with db.session() as session:
-            learners = await session.scalars(select(Account.learner_id).where(some, Account.disabled_at.is_not(None)))
-            found |= {session_owner(learner) for learner in learners}
+            found |= {session_owner(learner) for learner in await session.scalars(union(theirs, visitors))}
     return found
 
 

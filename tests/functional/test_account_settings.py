@@ -285,6 +285,23 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
     assert (await ada.get("/en/settings")).status_code == 401
 
 
+async def test_a_deleted_account_ends_what_its_browsers_began_as_visitors(
+    app: FastAPI, account: Account, supervisor: ScriptedSupervisor
+) -> None:
+    supervisor.answer = ["done"]
+    async with browser_client(app) as mine, browser_client(app) as stranger:
+        await press_run(mine)
+        await press_run(stranger)
+        theirs = (await supervisor.run()).request.session
+        await mine.post("/en/sign-in", data={"email": account.email, "password": PASSWORD})
+        await press_run(mine)
+        assert len(supervisor.sessions) == 3
+
+        assert (await mine.post("/en/settings/data/delete", data={"password": PASSWORD})).status_code == 303
+
+    assert set(supervisor.sessions) == {theirs}
+
+
 async def test_without_a_password_a_fresh_sign_in_is_asked_for(app: FastAPI) -> None:
     async with await signed_in_browser(app) as client:
         async with app.state.db.writing() as session:
