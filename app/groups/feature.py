@@ -14,6 +14,7 @@ from app.groups.members import find_invited_group_name
 from app.groups.notification_content import describe_waiting_reviews
 from app.groups.page_piece import deadlines_piece
 from app.groups.personal_data import export_groups
+from app.groups.reminders import withdraw_reminders
 from app.groups.renaming import rename_deadlines
 from app.groups.review_routes import router as review_router
 from app.groups.reviews import find_review_groups, find_reviewers
@@ -37,6 +38,7 @@ FEATURE = Feature(
     page_pieces=lambda app: (deadlines_piece(CATALOG.get(app)),),
     csrf_exempt_paths=(CSRF_EXEMPT_PATHS,),
     exporters={"groups": export_groups},
+    erasers=(withdraw_reminders,),
     renamers=(rename_deadlines,),
     describers=lambda _app: {NotificationKind.review_request: describe_waiting_reviews},
 )

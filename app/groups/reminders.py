@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import delete, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, EmailFrequency
@@ -25,6 +26,7 @@ from app.groups.errors import (
 from app.groups.members import find_learner
 from app.groups.models import GroupMember
 from app.groups.permissions import Staff
+from app.mail.models import EmailState, OutboxEmail
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
 from app.rate_limit import RateLimitPolicy, count_attempt
@@ -55,8 +57,8 @@ class ReminderMailer:
             raise refusal
         message = clean_text(text, MAX_MESSAGE_LENGTH) if text.strip() else ""
         await count_attempt(session, f"group reminder account {staff.account.id}", REMINDERS_PER_SENDER)
-        await self._claim(session, member)
-        await enqueue(session, self._render(staff, account, message))
+        reminded_at = await self._claim(session, member)
+        await enqueue(session, self._render(staff, account, message), reminded_at)
 
     def find_refusal(self, member: GroupMember, account: Account) -> LockstepError | None:
         """Why a reminder to this learner cannot be sent now; None if it can."""
@@ -68,8 +70,11 @@ class ReminderMailer:
             return RemindedLately(days=REMINDER_PAUSE.days)
         return None
 
-    async def _claim(self, session: AsyncSession, member: GroupMember) -> None:
-        """Compare and swap, so that two members of the staff do not both send one. Raises RemindedLately."""
+    async def _claim(self, session: AsyncSession, member: GroupMember) -> datetime:
+        """Compare and swap, so that two members of the staff do not both send one. Returns the reminder's time.
+
+        Raises RemindedLately.
+        """
         moment = now()
         mine = (GroupMember.group_id == member.group_id, GroupMember.account_id == member.account_id)
         due = GroupMember.reminded_at.is_(None) | (GroupMember.reminded_at <= moment - REMINDER_PAUSE)
@@ -77,6 +82,7 @@ class ReminderMailer:
         claimed = await session.execute(claim.execution_options(synchronize_session=False))
         if claimed.scalar_one_or_none() is None:
             raise RemindedLately(days=REMINDER_PAUSE.days)
+        return moment
 
     def _render(self, staff: Staff, account: Account, message: str) -> TemplatedEmail:
         lang, group = account.language, staff.group
@@ -88,13 +94,28 @@ class ReminderMailer:
         values |= {"course_url": url("course", course=group.course), "own_url": url("own_group", group_id=group.id)}
         token = self.signer.sign(_PURPOSE, group.id, account.id)
         stop = url("stop_reminders_page", group_id=group.id, account_id=account.id, token=token)
-        return TemplatedEmail(account.email, lang, "groups/mail/reminder.html", values, account.id, stop)
+        return TemplatedEmail(
+            account.email, lang, "groups/mail/reminder.html", values, account.id, staff.account.id, stop
+        )
 
 
 def accepts_reminders(member: GroupMember, account: Account) -> bool:
     """Pure."""
     reachable = account.email_confirmed_at is not None and account.disabled_at is None
     return member.accepts_reminders and reachable and account.email_frequency != EmailFrequency.never
+
+
+async def withdraw_reminders(session: AsyncSession, account: Account) -> None:
+    """Take back the unsent reminders that the account has written: they name it. Their learners can be reminded again.
+
+    One that is being sent may arrive, so it counts.
+    """
+    written = delete(OutboxEmail).where(OutboxEmail.sender_id == account.id)
+    columns = (OutboxEmail.account_id, OutboxEmail.created_at, OutboxEmail.state)
+    for account_id, reminded_at, state in (await session.execute(written.returning(*columns))).all():
+        if state == EmailState.waiting:
+            reminded = (GroupMember.account_id == account_id, GroupMember.reminded_at == reminded_at)
+            await session.execute(update(GroupMember).where(*reminded).values(reminded_at=None))
 
 
 def verify_stop_link(signer: Signer, group_id: str, account_id: str, token: str) -> None:

@@ -31,11 +31,14 @@ class OutboxEmail(Base):
         CheckConstraint("state IN ('waiting', 'sending', 'failed', 'unconfirmed')", name="state_known"),
         Index("ix_outbox_state_due_at", "state", "due_at"),
         Index("ix_outbox_account_id", "account_id"),
+        Index("ix_outbox_sender_id", "sender_id"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     """The account that the email is about; deleting it deletes the email. None means that it is always sent."""
+    sender_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
+    """The account that the email names as its writer, if any; deleting it deletes the email."""
     recipient: Mapped[str] = mapped_column(String(320))
     subject: Mapped[str] = mapped_column(String(300))
     text: Mapped[str] = mapped_column(Text)

@@ -42,6 +42,7 @@ async def enqueue(session: AsyncSession, mail: TemplatedEmail, created_at: datet
         OutboxEmail(
             id=secrets.token_hex(16),
             account_id=mail.account_id,
+            sender_id=mail.sender_id,
             recipient=mail.to,
             subject=letter.subject,
             text=letter.text,

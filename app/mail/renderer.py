@@ -31,6 +31,8 @@ class TemplatedEmail:
     values: Mapping[str, Any] = field(default_factory=dict)
     account_id: str | None = None
     """The account it is about, if the email is not to be sent after the account is deleted."""
+    sender_id: str | None = None
+    """The account that it names as its writer, if the email is not to be sent after that account is deleted."""
     unsubscribe_url: str = ""
     """The URL that stops emails of this kind with one click."""
 

@@ -141,7 +141,9 @@ class NotificationMailer:
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
         unsubscribe_url = url("unsubscribe_page", token=token)
         template = "notifications/mail/notifications.html"
-        return TemplatedEmail(account.email, account.language, template, values, account.id, unsubscribe_url)
+        return TemplatedEmail(
+            account.email, account.language, template, values, account.id, unsubscribe_url=unsubscribe_url
+        )
 
 
 def _pending(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
