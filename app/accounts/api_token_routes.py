@@ -40,7 +40,7 @@ from app.i18n import N_
 from app.rate_limit import TooManyAttempts
 from app.security_log import SecurityEvent, record
 from app.web.access import Access
-from app.web.dependencies import DATABASE, DatabaseDep, SettingsDep
+from app.web.dependencies import DATABASE, DatabaseDep, site_origin
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -62,7 +62,6 @@ async def create_api_token(
     signed_in: RequiredSignIn,
     db: DatabaseDep,
     mailer: AccountMailerDep,
-    settings: SettingsDep,
 ) -> Response:
     form = await read_form(request)
     wanted, errors = _read_new_token(form)
@@ -75,9 +74,8 @@ async def create_api_token(
     except (InvalidFields, TooManyAttempts, TooManyTokens, StrongerLoginRequired) as e:
         return await _tokens_page(request, signed_in, form, e)
     record(SecurityEvent.api_token_created, reason=" ".join(sorted(wanted.scopes)))
-    base_url = settings.public_url or str(request.base_url).rstrip("/")
     facts = {"account": account, "token": token, "name": wanted.name}
-    facts["example"] = f"{base_url}{request.app.url_path_for('api_token')}"
+    facts["example"] = f"{site_origin(request)}{request.app.url_path_for('api_token')}"
     return account_page(request, "accounts/api_token_created.html", **facts)
 
 

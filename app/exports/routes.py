@@ -38,7 +38,7 @@ from app.runs.lesson_lookup import LessonLookupDep
 from app.runs.scratch_cells import in_page_order, list_scratch_cells
 from app.settings import Settings
 from app.web.access import Access
-from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
+from app.web.dependencies import AppKey, DatabaseDep, SettingsDep, site_origin
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -110,7 +110,7 @@ async def download(
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    page = _page_url(request, settings, lang, course, slug)
+    page = _page_url(request, lang, course, slug)
     if what == "mine" and learner is not None:
         body = await _export_work(db, exporting, learner, lesson, page, form, settings)
     else:
@@ -134,7 +134,7 @@ async def download_with_edits(
     """The lesson with the learner's work, and with the edits that their page has sent. Nothing is stored."""
     lesson = catalog.lesson(course, slug, lang)
     edits = parse_edits((await read_form(request)).get("edits", ""), lesson)
-    page = _page_url(request, settings, lang, course, slug)
+    page = _page_url(request, lang, course, slug)
     body = await _export_work(db, exporting, learner or "", lesson, page, form, settings, edits)
     return _file_response(body, file_name(lesson.slug, form), MEDIA_TYPES[form], private=True)
 
@@ -162,7 +162,7 @@ async def download_course(
         for one in lessons:
             if await request.is_disconnected():
                 return Response(status_code=_GONE)
-            page = _page_url(request, settings, lang, course, one.slug)
+            page = _page_url(request, lang, course, one.slug)
             await _in_thread(form, _add_to_archive, archive, cache, form, one, page, settings)
     return _file_response(archive.finish(), f"{course}.zip", "application/zip", private=False)
 
@@ -179,16 +179,14 @@ async def download_playground(
     settings: SettingsDep,
 ) -> Response:
     lesson = await lookup.lesson(_PLAYGROUND)
-    origin = settings.public_url or str(request.base_url).rstrip("/")
-    page = f"{origin}/{lang}/playground"
+    page = f"{site_origin(request)}/{lang}/playground"
     body = await _export_work(db, exporting, learner or "", lesson, page, form, settings)
     return _file_response(body, file_name("playground", form), MEDIA_TYPES[form], private=True)
 
 
-def _page_url(request: Request, settings: Settings, lang: str, course: str, slug: str) -> str:
+def _page_url(request: Request, lang: str, course: str, slug: str) -> str:
     """The full address of a lesson's page."""
-    origin = settings.public_url or str(request.base_url).rstrip("/")
-    return f"{origin}{request.app.url_path_for('lesson', lang=lang, course=course, slug=slug)}"
+    return f"{site_origin(request)}{request.app.url_path_for('lesson', lang=lang, course=course, slug=slug)}"
 
 
 async def _export_work(

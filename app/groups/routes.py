@@ -51,7 +51,7 @@ from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.web.access import Access
 from app.web.csv_table import BYTE_ORDER_MARK, to_csv
-from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
+from app.web.dependencies import DATABASE, DatabaseDep, site_origin
 from app.web.forms import FormFields
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import NO_STORE
@@ -402,7 +402,7 @@ def _csv_stream(group: Group, name: str, rows: AsyncIterator[Sequence[str]]) -> 
 
 def _addresses(request: Request) -> Callable[[ReportLink], str]:
     """What gives the whole address that a link leads to."""
-    origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
+    origin = site_origin(request)
 
     def address(link: ReportLink) -> str:
         path = request.app.url_path_for(link.route, lang=current_language(), **link.parts)

@@ -30,7 +30,7 @@ from app.i18n import N_
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.web.access import Access
-from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
+from app.web.dependencies import DATABASE, DatabaseDep, site_origin
 from app.web.forms import FormFields, count_field, read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.user_text import redisplayed_text
@@ -88,8 +88,7 @@ async def create_invitation(
             token = await members.create_invitation(session, staff, days)
     except InvalidInput as e:
         return await _settings_page(request, viewer, group_id, catalog, e)
-    origin = SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
-    link = f"{origin}{request.app.url_path_for('join_group_page', lang=lang, token=token)}"
+    link = f"{site_origin(request)}{request.app.url_path_for('join_group_page', lang=lang, token=token)}"
     return await _settings_page(request, viewer, group_id, catalog, link=link)
 
 

@@ -45,7 +45,7 @@ from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep
 from app.runs.machines import choose_machine, lesson_machines
 from app.runs.scratch_cells import add_scratch_cells
 from app.web.access import Access
-from app.web.dependencies import DatabaseDep, SettingsDep
+from app.web.dependencies import DatabaseDep, site_origin
 from app.web.forms import FormFields, count_field
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import is_htmx_request, render_cached_page, render_fragment, render_page
@@ -84,15 +84,13 @@ async def open_file(lang: str, asked: FileIn, owner: RequestedQuotaOwner, dispat
 
 
 @router.get("/shares", name="shared_playgrounds", tags=[Access.learner])
-async def show_shares(
-    request: Request, lang: str, account: OptionalAccount, db: DatabaseDep, settings: SettingsDep
-) -> HTMLResponse:
-    return await _shares_response(request, db, settings.public_url, account)
+async def show_shares(request: Request, lang: str, account: OptionalAccount, db: DatabaseDep) -> HTMLResponse:
+    return await _shares_response(request, db, account)
 
 
 @router.post("/shares", name="share_playground", tags=[Access.account])
 async def share(
-    request: Request, lang: str, account: RequiredAccount, fields: FormFields, db: DatabaseDep, settings: SettingsDep
+    request: Request, lang: str, account: RequiredAccount, fields: FormFields, db: DatabaseDep
 ) -> HTMLResponse:
     title = fields.get("title", "")
     machines = lesson_machines(own_playground(lang))
@@ -102,8 +100,8 @@ async def share(
             made = (await share_playground(session, account, title, machine)).id
     except InvalidInput as problem:
         typed = {"error": problem.localized_message(), "title": redisplayed_text(title)}
-        return await _shares_response(request, db, settings.public_url, account, problem.status, **typed)
-    return await _shares_response(request, db, settings.public_url, account, new=made)
+        return await _shares_response(request, db, account, problem.status, **typed)
+    return await _shares_response(request, db, account, new=made)
 
 
 @router.get("/shared/{share_id}", name="shared_playground", tags=[Access.public])
@@ -139,13 +137,11 @@ async def fork(
 
 
 @router.post("/shared/{share_id}/revoke", name="revoke_playground", tags=[Access.account])
-async def revoke(
-    request: Request, lang: str, share_id: ShareId, account: RequiredAccount, db: DatabaseDep, settings: SettingsDep
-) -> Response:
+async def revoke(request: Request, lang: str, share_id: ShareId, account: RequiredAccount, db: DatabaseDep) -> Response:
     async with db.writing() as session:
         await revoke_share(session, account, share_id)
     if is_htmx_request(request):
-        return await _shares_response(request, db, settings.public_url, account)
+        return await _shares_response(request, db, account)
     return RedirectResponse(request.app.url_path_for("playground", lang=lang), 303, NO_STORE)
 
 
@@ -159,7 +155,6 @@ def _page_context(lesson: Lesson) -> Mapping[str, Any]:
 async def _shares_response(
     request: Request,
     db: Database,
-    public_url: str,
     account: Account | None,
     http_status: int = 200,
     *,
@@ -171,14 +166,13 @@ async def _shares_response(
     if account is not None:
         async with db.session() as session:
             shares = list(await list_shares(session, account))
-    origin = public_url or str(request.base_url).rstrip("/")
     return render_fragment(
         request,
         "playground/shares.html",
         http_status,
         account=account,
         shares=shares,
-        origin=origin,
+        origin=site_origin(request),
         new=new,
         error=error,
         title=title,

@@ -60,6 +60,12 @@ def of_request(read: Callable[[Request], T]) -> Callable[[Request], Awaitable[T]
 SETTINGS = AppKey[Settings]("settings")
 SettingsDep = Annotated[Settings, Depends(SETTINGS.from_request)]
 
+
+def site_origin(request: Request) -> str:
+    """What comes before a path in links to this site: the public URL, or else how this request came here."""
+    return SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
+
+
 DATABASE = AppKey[Database]("db")
 """Set while the application runs."""
 DatabaseDep = Annotated[Database, Depends(DATABASE.from_request)]

@@ -9,8 +9,10 @@ from typing import Annotated
 import httpx
 import pytest
 from fastapi import Depends, FastAPI
+from starlette.requests import Request
 
-from app.web.dependencies import AppKey
+from app.settings import Settings
+from app.web.dependencies import SETTINGS, AppKey, site_origin
 
 TEA = AppKey[str]("tea")
 
@@ -31,6 +33,17 @@ async def test_a_route_gets_what_the_wiring_has_set() -> None:
 def test_what_was_never_set_is_an_error() -> None:
     with pytest.raises(AttributeError, match="tea"):
         TEA.get(FastAPI())
+
+
+@pytest.mark.parametrize(
+    ("public_url", "origin"),
+    [("", "http://192.0.2.7:8000"), ("https://learn.example.org/", "https://learn.example.org")],
+)
+def test_links_to_this_site_begin_with_its_public_url_or_the_requests(public_url: str, origin: str) -> None:
+    app = FastAPI()
+    SETTINGS.set(app, Settings(public_url=public_url))
+    scope = {"type": "http", "app": app, "scheme": "http", "path": "/en/", "query_string": b""}
+    assert site_origin(Request({**scope, "headers": [(b"host", b"192.0.2.7:8000")]})) == origin
 
 
 def test_only_app_keys_touch_the_state_of_the_application() -> None:
