@@ -13,6 +13,7 @@ import typer
 from jinja2 import Environment
 
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
+from app.cli.lesson_export import write_file
 from app.cli.lesson_target import belongs_to
 from app.exports.chromium import BrowserUnavailable, find_browser, take_picture
 from app.lessons.assets import cover_path
@@ -95,7 +96,7 @@ def draw_covers(
                 kept.append(str(file))
             elif shows != cover_words(course, lesson):
                 print_message(f"{number} of {len(lessons)}: {file}")
-                file.write_bytes(draw_cover(course, lesson, browser))
+                write_file(file, draw_cover(course, lesson, browser))
         except BrowserUnavailable as e:
             fail(f"{e}.")
         except OSError as e:

@@ -48,7 +48,7 @@ def export_lessons(
     make = partial(_file, form, settings, solutions, is_course)
     try:
         content = _archive(form, lessons, make) if is_course else make(lessons[0])
-        _write(target, content)
+        write_file(target, content)
     except BrowserUnavailable as e:
         fail(f"{e}.")
     except OSError as e:
@@ -86,7 +86,7 @@ def _file(form: ExportFormat, settings: Settings, solutions: bool, is_course: bo
     return lesson_file(form, lesson, page, runs, {}, browser=find_browser(), trusted=True)
 
 
-def _write(target: Path, content: bytes) -> None:
+def write_file(target: Path, content: bytes) -> None:
     """Write the file at once or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)

@@ -64,8 +64,12 @@ def test_a_cover_is_drawn_again_when_its_words_change(folder: Path, blank_pages:
         assert len(blank_pages) == expected
     lesson = folder / "lesson.md"
     lesson.write_text(lesson.read_text().replace("The first lesson", "Two < three"))
-    assert _cover("small/first").exit_code == 0
+    with (folder / "cover.png").open("rb") as reader:
+        assert _cover("small/first").exit_code == 0
+        assert "The first lesson" in (drawn_words(reader.read()) or ""), "whoever reads it meanwhile has it whole"
 
+    assert "Two < three" in (drawn_words((folder / "cover.png").read_bytes()) or "")
+    assert list(folder.glob(".cover*")) == []
     assert "Two &lt; three</h1>" in blank_pages[-1]
     assert len(blank_pages) == 2
 
