@@ -25,7 +25,7 @@ from sqlalchemy import event, func, select, text
 from app import migrate
 from app.db import Database, now
 from app.groups.cell_details import describe_errors, describe_wrong_answers
-from app.groups.learners import list_learners, report_learner
+from app.groups.learners import LearnerOrder, list_learners, report_learner
 from app.groups.members import find_member
 from app.groups.models import Group, GroupMember
 from app.groups.report_table import report_window
@@ -147,7 +147,7 @@ class Reader:
         self.statements = 0
 
     async def read(self, page: str) -> None:
-        """Read a page: a report by its name, ``learners``, ``learner``, ``cell-errors`` or ``wrong-answers``."""
+        """Read a page: a report by its name, one of ``LEARNERS``, ``learner``, ``cell-errors`` or ``wrong-answers``."""
         with self._counting():
             async with self.db.session() as session:
                 group = await session.get_one(Group, self.group_id)
@@ -160,8 +160,8 @@ class Reader:
             table = await REPORTS[page](scope)
             assert table.rows
             await count_learners(scope)
-        elif page == "learners":
-            assert len((await list_learners(scope, "", 0, 0)).rows) >= SMALL
+        elif page in LEARNERS:
+            assert len((await list_learners(scope, "", 0, 0, order=LEARNERS[page])).rows) >= SMALL
         elif page == "learner":
             member, account = await find_member(scope.session, scope.group, "account-1")
             assert (await report_learner(scope, account, member)).lessons
@@ -185,7 +185,9 @@ class Reader:
             event.remove(engine, "before_cursor_execute", count)
 
 
-PAGES = (*REPORTS, "learners", "learner", "cell-errors", "wrong-answers")
+LEARNERS = {"learners": LearnerOrder.name, "learners-stuck": LearnerOrder.stuck, "learners-seen": LearnerOrder.seen}
+"""The table of learners, sorted by name and by other columns."""
+PAGES = (*REPORTS, *LEARNERS, "learner", "cell-errors", "wrong-answers")
 
 
 async def measure(url: str, learners: int, lessons: int, rounds: int) -> None:

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
@@ -19,7 +20,7 @@ from app.groups.cell_details import MAX_CODE, CodeSample, first_errors, shows_co
 from app.groups.learner_lists import TriedExercise, load_tried, stuck_learners
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
 from app.groups.report_table import csv_moment, in_zone
-from app.groups.reports import LIMIT_OUTCOMES, ReportScope
+from app.groups.reports import LIMIT_OUTCOMES, ReportScope, is_stuck, tries_by_learner
 from app.groups.reviews import GroupReview, list_reviews_of_learner
 from app.groups.service import group_zone, list_deadlines
 from app.i18n import gettext
@@ -49,6 +50,18 @@ class LessonStanding(StrEnum):
     """Completed after its deadline."""
     overdue = "overdue"
     """Not completed, and its deadline has passed."""
+
+
+class LearnerOrder(StrEnum):
+    """What the table is sorted by. Except for names, those come first who may need help."""
+
+    name = "name"
+    stuck = "stuck"
+    """The most exercises first."""
+    completed = "completed"
+    """The fewest lessons first."""
+    seen = "seen"
+    """Who has not been seen for the longest time first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +182,20 @@ def lesson_state(row: LearnerLesson | None, due_at: datetime | None, at: datetim
 
 
 async def list_learners(
-    scope: ReportScope, search: str, page: int, lesson_page: int, *, only_stuck: bool = False
+    scope: ReportScope,
+    search: str,
+    page: int,
+    lesson_page: int,
+    *,
+    only_stuck: bool = False,
+    order: LearnerOrder = LearnerOrder.name,
+    reverse: bool = False,
 ) -> LearnerPage:
     """A page of the table of learners and lessons. ``search`` is a part of a name or the beginning of a handle."""
     lessons = scope.lessons()
     start = lesson_page * LESSONS_PER_PAGE
     shown = lessons[start : start + LESSONS_PER_PAGE]
-    found = _members(scope, search)
+    found = _sorted(scope, _members(scope, search), order, reverse=reverse)
     if only_stuck:
         found = found.where(Account.learner_id.in_(stuck_learners(scope)))
     found = found.offset(page * PAGE_SIZE).limit(PAGE_SIZE + 1)
@@ -184,6 +204,43 @@ async def list_learners(
     more_lessons = len(lessons) > start + LESSONS_PER_PAGE
     more = len(members) > PAGE_SIZE
     return LearnerPage(rows, shown, page + 1 if more else None, lesson_page + 1 if more_lessons else None)
+
+
+def _sorted(
+    scope: ReportScope, members: Select[GroupMember, Account], order: LearnerOrder, *, reverse: bool
+) -> Select[GroupMember, Account]:
+    """In this order, then by name, whatever the number of learners: the database sorts them before it takes a page."""
+    if order is LearnerOrder.name:
+        by_name = (Account.name.desc(), Account.id.desc())
+        return members.order_by(None).order_by(*by_name) if reverse else members
+    each = (_count_stuck(scope) if order is LearnerOrder.stuck else _sum_progress(scope)).subquery()
+    if order is LearnerOrder.seen:
+        key: ColumnElement[Any] = each.c.seen
+        first = key.desc().nulls_last() if reverse else key.asc().nulls_first()
+    else:
+        key = func.coalesce(each.c[order], 0)
+        first = key.desc() if reverse is (order is LearnerOrder.completed) else key.asc()
+    joined = members.outerjoin(each, each.c.learner_id == Account.learner_id)
+    return joined.order_by(None).order_by(first, Account.name, Account.id)
+
+
+def _count_stuck(scope: ReportScope) -> Select[str, int]:
+    """The learner IDs of those who are stuck, and at how many exercises."""
+    tried = tries_by_learner(scope)
+    stuck = select(tried.c.learner_id, func.count().label("stuck")).where(is_stuck(tried))
+    return stuck.group_by(tried.c.learner_id)
+
+
+def _sum_progress(scope: ReportScope) -> Select[str, int, datetime]:
+    """How many lessons each learner completed, and when they were seen last."""
+    learners, progress = scope.learners(), LessonProgress
+    completed = scope.count_reached(progress.completed_at).label("completed")
+    return (
+        select(progress.learner_id, completed, scope.last_reached(progress.last_seen_at).label("seen"))
+        .join(learners, learners.c.learner_id == progress.learner_id)
+        .where(scope.in_course(progress.lesson), *scope.progress_during())
+        .group_by(progress.learner_id)
+    )
 
 
 async def export_learners(

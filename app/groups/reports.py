@@ -76,6 +76,11 @@ class ReportScope:
         until = self.window.until
         return func.count(moment) if until is None else func.count(case((moment < until, 1)))
 
+    def last_reached(self, moment: InstrumentedAttribute[datetime]) -> ColumnElement[datetime]:
+        """The latest moment of the rows that came before the end of the window."""
+        until = self.window.until
+        return func.max(moment) if until is None else func.max(case((moment < until, moment)))
+
     def reached(self, moment: datetime | None) -> datetime | None:
         """The moment; None if it came after the end of the window."""
         return moment if moment is None or self.window.until is None or moment < self.window.until else None

@@ -5,8 +5,8 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
 ``groups/report.html``
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
-    ``found`` (LearnerPage), ``search``, ``only_stuck``, ``page``, ``lesson_page``, ``total``: lessons of the course,
-    ``removed``: the name of the person just removed, or empty.
+    ``found`` (LearnerPage), ``search``, ``only_stuck``, ``order`` (LearnerOrder), ``reverse``, ``page``,
+    ``lesson_page``, ``total``: lessons of the course, ``removed``: the name of the person just removed, or empty.
 ``groups/cell.html``
     ``details`` (CellDetails), ``stuck`` (ReportTable) for an exercise, ``title``, ``lesson``, ``cell``, ``period``,
     ``periods``, ``back``: the report above it.
@@ -35,7 +35,14 @@ from app.groups import members
 from app.groups.cell_details import DETAILS, CellDetails
 from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
 from app.groups.learner_lists import list_stopped, list_stuck
-from app.groups.learners import MAX_SEARCH_LENGTH, LearnerPage, export_learners, list_learners, report_learner
+from app.groups.learners import (
+    MAX_SEARCH_LENGTH,
+    LearnerOrder,
+    LearnerPage,
+    export_learners,
+    list_learners,
+    report_learner,
+)
 from app.groups.member_routes import GroupId, learner_context
 from app.groups.models import Group, GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
@@ -66,6 +73,7 @@ CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
 LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
 RemovedMember = Annotated[str, Query(max_length=128, pattern=_NO_NUL)]
 OnlyStuck = Annotated[bool, Query()]
+Reversed = Annotated[bool, Query()]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
@@ -222,6 +230,8 @@ async def show_learners(
     catalog: CatalogDep,
     search: LearnerSearch = "",
     stuck: OnlyStuck = False,
+    sort: LearnerOrder = LearnerOrder.name,
+    reverse: Reversed = False,
     page: PageNumber = 0,
     lessons: PageNumber = 0,
     removed: RemovedMember = "",
@@ -230,9 +240,11 @@ async def show_learners(
         staff = await find_staff(session, viewer, group_id)
         removed_name = await find_removed(request, session, group_id, removed)
         scope = _scope(session, staff, catalog, lang, "all")
-        found: LearnerPage = await list_learners(scope, search, page, lessons, only_stuck=stuck)
+        found: LearnerPage = await list_learners(
+            scope, search, page, lessons, only_stuck=stuck, order=sort, reverse=reverse
+        )
     total = len(scope.lessons())
-    facts: dict[str, object] = {"removed": removed_name, "only_stuck": stuck}
+    facts: dict[str, object] = {"removed": removed_name, "only_stuck": stuck, "order": sort, "reverse": reverse}
     facts |= {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
     return staff_page(request, "groups/learners.html", staff, None, **facts)
 

@@ -21,6 +21,7 @@ from app.groups.cell_details import describe_errors, describe_limits, describe_w
 from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import (
     LearnerLesson,
+    LearnerOrder,
     LessonStanding,
     export_learners,
     lesson_state,
@@ -424,6 +425,33 @@ async def test_the_table_of_learners_has_pages_and_finds_names(filled: Filled, m
     assert [row.account.name for row in second.rows] == ["Cyd"]
     assert [row.account.name for row in found.rows] == ["Bob"]
     assert list(nobody.rows) == []
+
+
+async def test_the_table_of_learners_is_sorted_by_its_columns_over_all_pages(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.groups.learners.PAGE_SIZE", 2)
+    await filled.opened("Bob", 1)
+    await filled.opened("Cyd", 9, completed=True)
+    for name in ("Cyd", "Outsider"):
+        for days_ago in (4, 3, 2):
+            await filled.tried(name, "failed", days_ago=days_ago)
+
+    async def names(order: LearnerOrder, *, reverse: bool = False) -> list[str]:
+        async with filled.scope() as scope:
+            pages = [await list_learners(scope, "", page, 0, order=order, reverse=reverse) for page in (0, 1)]
+        return [row.account.name for page in pages for row in page.rows]
+
+    assert await names(LearnerOrder.name) == ["Ada", "Bob", "Cyd"]
+    assert await names(LearnerOrder.name, reverse=True) == ["Cyd", "Bob", "Ada"]
+    assert await names(LearnerOrder.stuck) == ["Cyd", "Ada", "Bob"]
+    assert await names(LearnerOrder.stuck, reverse=True) == ["Ada", "Bob", "Cyd"]
+    assert await names(LearnerOrder.completed) == ["Ada", "Bob", "Cyd"]
+    assert await names(LearnerOrder.completed, reverse=True) == ["Cyd", "Ada", "Bob"]
+    assert await names(LearnerOrder.seen) == ["Ada", "Cyd", "Bob"], "Ada was never seen"
+    assert await names(LearnerOrder.seen, reverse=True) == ["Bob", "Cyd", "Ada"]
+    filled.group.ends_at = NOW - timedelta(days=5)
+    assert await names(LearnerOrder.seen, reverse=True) == ["Cyd", "Ada", "Bob"], "Bob came after the end"
 
 
 async def test_the_export_has_every_learner(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:

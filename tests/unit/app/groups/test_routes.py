@@ -470,7 +470,18 @@ async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Clas
         if anchor:  # one exercise: what went wrong is no part of who is stuck
             assert "What went wrong</h2>" in section(listed, "kinds-title")
     assert "Stuck" in section((await teacher.get(f"{group}/learners/{ada.id}")).text, "exercises-title")
-    assert f"/learners/{ada.id}#exercises" in (await teacher.get(f"{group}/learners?stuck=true")).text
+    stuck = (await teacher.get(f"{group}/learners?stuck=true&sort=stuck&search=a&period=7")).text
+    assert f"/learners/{ada.id}#exercises" in stuck
+    assert re.findall(r'aria-sort="(\w+)"><a class="sort" href="([^"]*)">(\w+)', stuck) == [
+        (
+            "descending",
+            f"{group}/learners?period=7&amp;search=a&amp;stuck=true&amp;lessons=0&amp;sort=stuck&amp;reverse=true",
+            "Stuck",
+        )
+    ]
+    assert 'name="sort" value="stuck"' in stuck
+    assert f'href="{group}/learners?period=7&amp;search=a&amp;stuck=false&amp;sort=stuck&amp;reverse=false"' in stuck
+    assert (await teacher.get(f"{group}/learners?sort=email")).status_code == 422
     await learner.post(f"{group}/leave")
     assert "Nobody here is stuck." in (await teacher.get(f"{group}/learners?stuck=true")).text
     assert (await teacher.get(f"{group}/stopped?lesson=other/first")).status_code == 404
