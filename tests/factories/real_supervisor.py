@@ -51,7 +51,21 @@ _USERS = 512
 """As many as a node of the tests may have."""
 _NODES = 256
 """As many as one process of tests may start; the next process has others, up to the last user there may be."""
-_first_uid = 1_000_000 + os.getpid() % 16_000 * _NODES * _USERS
+_PROCESSES = 16_000
+
+
+def claim_number() -> int:
+    """A number that no other process of tests on this machine has, until this one ends: process IDs are too large."""
+    for further in range(_PROCESSES):
+        number = (os.getpid() + further) % _PROCESSES
+        with socket.socket(socket.AF_UNIX) as claim, contextlib.suppress(OSError):
+            claim.bind(f"\0lockstep-test-process-{number}")
+            claim.detach()
+            return number
+    raise AssertionError(f"more than {_PROCESSES:,} processes of tests")
+
+
+_first_uid = 1_000_000 + claim_number() * _NODES * _USERS
 _uids = iter(range(_first_uid, _first_uid + _NODES * _USERS, _USERS))
 
 
