@@ -60,8 +60,9 @@ TOLERANCE = Kind(
         checks="""
             @check("task", "The norm")
             def norm(work):
-                x = work.rng.normal(size=50)
-                close(work.call("norm", x), work.reference("norm", x))
+                for _ in range(3):  # one of 1,250 results is within the tolerance around the usual one
+                    x = work.rng.normal(size=50)
+                    close(work.call("norm", x), work.reference("norm", x))
         """,
     ),
     {

@@ -29,7 +29,7 @@ UNSEEN = Exercise(
         NAME = "{SECRET}"
         @check("task", "Equals the reference")
         def equals(work):
-            x = work.rng.normal(size=7)
+            x = work.rng.uniform(4, 9, size=7)  # so that no cheat guesses the result
             close(work.call("scaled", x), work.reference("scaled", x), mistakes={{"{SECRET}": 0.0}})
     """,
 )
