@@ -107,6 +107,7 @@ def once(work):
 
 
 VALUE = json.dumps({"value": encode(7)})
+RAISED = json.dumps({"failed": messages.RAISED, "values": {"error": "ValueError", "text": "no step"}})
 
 
 @pytest.mark.parametrize(
@@ -114,11 +115,12 @@ VALUE = json.dumps({"value": encode(7)})
     [
         ({"answers": [VALUE], "killed": True}, "passed", ""),
         ({"answers": [None], "outcome": "crash", "killed": True}, "passed", ""),
-        ({"answers": [VALUE], "killed": False}, "error", messages.NOT_AT_STEP),
+        ({"answers": [VALUE], "killed": False, "of_killed": VALUE}, "error", messages.NOT_AT_STEP),
+        ({"answers": [VALUE], "killed": False, "of_killed": RAISED}, "error", messages.RAISED),
         ({"answers": [None], "outcome": "crash", "killed": False}, "error", messages.ENDED),
         ({"outcome": "not-reached"}, "not-reached", messages.NOT_REACHED),
     ],
-    ids=["survived", "ended by it", "never at the step", "ended before it", "not reached"],
+    ids=["survived", "ended by it", "never at the step", "failed before it", "ended before it", "not reached"],
 )
 def test_a_call_may_fail_only_if_its_process_was_killed(
     steps: Steps, answer: dict[str, Any], outcome: str, message: str
