@@ -307,7 +307,7 @@ async def test_comments_notify_people_mentioned_or_answered_and_emails_quote_the
     async with database.writing() as session:
         await editing.edit_comment(session, bob, told.id, "Because of **eight**", 0)
     assert await this.send_due(now()) == 2
-    assert not [mail for mail in await outbox(database) if "four" in mail.text or "eight" not in mail.text]
+    assert not [mail for mail in await outbox(database) if "<b>four" in mail.text or "eight" not in mail.text]
 
     async with database.writing() as session:
         await moderation.hide_comment(session, bob, told.id, "Not for everyone")
