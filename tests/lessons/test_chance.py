@@ -1094,3 +1094,20 @@ def test_a_usual_mistake_is_called_by_its_name(lesson: str, exercise: str, mista
         assert all(
             part in message and bool(part) == bool(message) for part, message in zip(words, messages, strict=True)
         )
+
+
+def test_a_schedule_is_judged_where_small_batches_converge(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([np.array([1.0, np.nan]), np.ones(2)])
+
+    class Problems:
+        def __init__(self, rng: np.random.Generator) -> None:
+            self._losses = next(drawn)
+
+        def losses(self, rates: list[float], batch: int) -> np.ndarray:
+            return self._losses
+
+    module = checks_module("batch-size-and-learning-rate")
+    monkeypatch.setattr(module, "Trainings", Problems)
+    answers = {"schedule": lambda steps, base_rate, factor: steps * [base_rate]}
+    module.compare_losses(ScriptedWork(answers, {}, 0), base_rate=0.04, factor=8, epochs=4, most=1.25)
+    assert next(drawn, None) is None
