@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from runners.wire.users import WEB_USER
+from tests.factories.http_server import free_port
 from tests.factories.serve_command import ServeCommand
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it as another user")
@@ -159,7 +160,8 @@ def test_its_terminal_obeys_no_attacker_and_all_that_one_detaches_ends_with_it(
 ) -> None:
     orders = b"\x1b]52;c;cm0=\x07\x1b[2J\x9b6n\r\x1b[31mred\x1b[0m and\ttext\n"
     with terminal_of(service) as terminal:
-        url = httpx.URL(service.start("--workers", str(workers), output=terminal, runs=False))
+        options = ("--workers", str(workers), "--port", str(free_port()))  # one that nobody takes after its end
+        url = httpx.URL(service.start(*options, output=terminal, runs=False))
         web = service.web()
         outputs = {str(Path(f"/proc/{web.pid}/fd/{descriptor}").readlink()).partition(":")[0] for descriptor in (1, 2)}
         for descriptor in (1, 2):
