@@ -39,14 +39,21 @@ print("after", flush=True)
 """
 
 
+FAILED_LINE = 'print("after", flush=True)'
+FRAME = f"Cell In[1], line {SPEAKING.split(chr(10)).index(FAILED_LINE) + 1}\n{FAILED_LINE}"
 FAILING = f"""\
 {SPEAKING}
 from runners.guest.reporting import publisher
 
-error = {{"ename": "ValueError", "evalue": "PerReplica", "traceback": ["ValueError: PerReplica"]}}
+class ClusterError(ValueError):
+    def _render_traceback_(self):
+        return []
+
+ClusterError.__name__ = "ValueError"
+error = {{"ename": "ValueError", "evalue": "PerReplica", "traceback": [{FRAME!r}, "ValueError: PerReplica"]}}
 get_ipython().kernel.publish("error", error, "replica 1")
 publisher.notice("keras-2-for-fit", "replica 1")
-raise ValueError("PerReplica")
+raise ClusterError("PerReplica")
 """
 
 
@@ -119,6 +126,7 @@ async def test_on_a_phone_one_lane_is_open_and_a_hint_in_another_is_in_sight(hal
     page = await (await hall.admit(width=390, height=844)).open(FRONT_PAGE)
     cell = await speak(page, FAILING, "error")
 
+    await expect(cell.root.locator(".error-line")).to_have_text(FAILED_LINE)
     await expect(cell.status.locator(".advice")).to_contain_text("Use Keras 2")
     await expect(page.locator("#announcements")).to_contain_text("Use Keras 2")
     await expect(lane(cell, "replica 0").locator("summary")).to_be_visible()

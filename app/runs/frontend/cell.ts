@@ -14,12 +14,13 @@ import type { CellEditor } from "./editor";
 import { codeFrame, lineAfterEdits, lineInCode } from "./error-lines";
 import { Output } from "./output";
 import { PlainCode } from "./plain-code";
-import type { ErrorEvent, Finished, Frame, Machine, Outcome, Run, Waiting } from "./protocol";
+import type { Finished, Frame, Machine, Outcome, Run, Waiting } from "./protocol";
 import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import { retryUntilAccepted } from "./retry";
 import type { RunListener, RunManager, TrackedRun } from "./run-manager";
 import { ended, type Line, live, running, trouble, waitingLine } from "./status";
 import type { FramePlace } from "./traceback";
+import type { ErrorItem } from "./transcript";
 import { Visualizations } from "./visualizations";
 
 /** Shorter waits are not shown. */
@@ -380,7 +381,7 @@ export class Cell implements RunListener {
     this.root.dataset.outcome = finished.outcome;
     const sessionLost = ["lost", "crash"].includes(finished.outcome);
     this.offerAgain(sessionLost, sessionLost || cellsMissing || workerEnded);
-    const failedAt = error ? this.failedLine(error.event, entry.run.code) : null;
+    const failedAt = error ? this.failedLine([error, ...errors], entry.run.code) : null;
     if (failedAt !== null && this.code === entry.run.code) this.markErrorLine(failedAt, !restored);
     const place = failedAt === null ? "" : say("error.line", { line: failedAt, cell: this.title });
     if (!restored) announce(`${this.title}: ${line.word}`, place, line.advice, this.visualizations.words());
@@ -406,9 +407,10 @@ export class Cell implements RunListener {
     this.settle(null);
   }
 
-  /** The innermost line of this cell in a traceback. */
-  private failedLine(error: ErrorEvent, code: string): number | null {
-    for (const frame of error.frames.toReversed()) {
+  /** The innermost line of this cell in the traceback of the first error or, in a cluster, of those it sums up. */
+  private failedLine(errors: ErrorItem[], code: string): number | null {
+    const alike = errors.filter(({ event }) => event.name === errors[0]?.event.name);
+    for (const frame of alike.flatMap(({ event }) => event.frames.toReversed())) {
       const at = codeFrame(frame.text);
       const line = at && lineInCode(at, code);
       if (line) return line;

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -39,6 +40,8 @@ _ENDS = 3
 """The descriptors for a process: its link, its standard output and its standard error."""
 _LAST_READS = 64
 _SUMMARY = 200
+_CELL_FILE = re.compile(r"<ipython-input-\d+-[0-9a-f]+>, (?=line \d)")
+"""The name of a cell's code in the text of a syntax error. It tells learners nothing, and differs between processes."""
 _ENDED_S = 0.3
 """PID 1 knows within this time how a process ended."""
 _MOST_STARTS = 1_000
@@ -384,10 +387,14 @@ def _readable(fd: int) -> bool:
 def summarize_failures(failures: list[TaskFailure]) -> tuple[str, str]:
     """Combine failures into one error, name and text. The first failure usually caused the others."""
     first = min(failures, key=lambda failure: failure.at)
-    alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
+    alike = [failure for failure in failures if (failure.name, _text(failure)) == (first.name, _text(first))]
     where = " and ".join(failure.task.lane for failure in alike)
     others = [f"; in {failure.task.lane}: {failure.name}" for failure in failures if failure not in alike]
-    return first.name, f"in {where}: {_short(first.value)}{''.join(others)}"
+    return first.name, f"in {where}: {_short(_text(first))}{''.join(others)}"
+
+
+def _text(failure: TaskFailure) -> str:
+    return _CELL_FILE.sub("", failure.value)
 
 
 def _short(text: str) -> str:

@@ -104,4 +104,7 @@ def test_the_first_error_is_that_of_the_cell() -> None:
     assert summarize_failures(failures) == ("ValueError", "in worker 1: why; in worker 0: CancelledError")
     alike = [TaskFailure(zero, "ValueError", "x", 1.0), TaskFailure(two, "ValueError", "x", 2.0)]
     assert summarize_failures(alike) == ("ValueError", "in worker 0 and worker 2: x")
+    syntax = [f"invalid syntax (<ipython-input-{n}-e743b29e1f4e>, line 24)" for n in (1, 3)]  # worker 1 has run more
+    failures = [TaskFailure(zero, "SyntaxError", syntax[0], 1.0), TaskFailure(one, "SyntaxError", syntax[1], 2.0)]
+    assert summarize_failures(failures)[1] == "in worker 0 and worker 1: invalid syntax (line 24)"
     assert len(summarize_failures([TaskFailure(zero, "E", "x" * 5000)])[1]) < 500
