@@ -117,20 +117,24 @@ async def test_edits_stay_in_their_own_cell_and_lesson(hall: VisitorFactory) -> 
     assert await page.locator(".cell[data-edited]").count() == 0
 
 
-async def test_reset_brings_the_original_and_can_be_undone(hall: VisitorFactory) -> None:
-    page = await (await hall.admit()).open(FRONT_PAGE)
+async def test_reset_shows_the_original_from_its_first_column_and_can_be_undone(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390)).open(FRONT_PAGE)
+    mine = f"print({'mine ' * 30!r})"
     cell = CellPageObject(page, "strategy")
     original = await cell.code()
     reset = cell.button("reset")
     await expect(reset).to_be_disabled()
-    await cell.write("print('mine')")
+    await cell.write(mine)
+    across = cell.root.locator(".cm-scroller")
+    assert await across.evaluate("code => code.scrollLeft") > 0
 
     await reset.click()
+    assert await across.evaluate("code => [code.scrollLeft, code.scrollWidth > code.clientWidth]") == [0, True]
     assert (await cell.code()).rstrip() == original.rstrip()
     await expect(reset).to_have_text("Undo reset")
 
     await reset.click()
-    assert await cell.code() == "print('mine')"
+    assert await cell.code() == mine
     await expect(reset).to_have_text("Reset")
 
 

@@ -121,6 +121,7 @@ export class CellEditor {
 
   setCode(code: string): void {
     this.replace(code, "lockstep.set");
+    this.view.scrollDOM.scrollLeft = 0; // a line that is gone may have been longer than the window is wide
   }
 
   private replace(code: string, userEvent: string): void {
