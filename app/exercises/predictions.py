@@ -17,7 +17,7 @@ from app.exercises.models import PredictionAnswer
 from app.exercises.quizzes import ANSWERS_PER_LEARNER, count_visitor_answer
 from app.i18n import gettext
 from app.lessons.machine_labels import topology_label
-from app.lessons.model import Cell, Lesson, Prediction
+from app.lessons.model import Cell, CellTag, Lesson, Prediction
 from app.progress.events import PREDICTION_XP, LearningEvent
 from app.progress.ledger import lock_current_learner
 from app.progress.service import ProgressService
@@ -195,6 +195,16 @@ def _prediction_view(
 def settles_predictions(cell: Cell, run: Run) -> bool:
     """Whether a run was on the machine that the cell names: other machines may have other results. Pure."""
     return Machine.of(run.topology, run.keras) == cell_machines(cell)[0]
+
+
+def came_to_its_result(prediction: Prediction, cell: Cell, outcome: Outcome) -> bool:
+    """Whether a run that ended like this may have shown the result. Pure.
+
+    A result that the lesson states, and the run does not print, is that of a cell that ran as it was meant to.
+    """
+    if outcome == Outcome.error:
+        return prediction.source is not None or CellTag.raises_exception in cell.tags
+    return outcome == Outcome.ok
 
 
 def missing_result_sentence(cell: Cell, run: Run) -> str:

@@ -11,7 +11,7 @@ from app import i18n
 from app.exercises.check_sentences import check_sentence
 from app.exercises.guesses import result_of_run
 from app.exercises.models import PredictionAnswer, Submission, Verdict
-from app.exercises.predictions import Answer, record_answer, settles_predictions
+from app.exercises.predictions import Answer, came_to_its_result, record_answer, settles_predictions
 from app.exercises.reviews import ReviewGroups, exercise_event
 from app.exercises.verdicts import FAULT, Judged, decide, dump_results, load_results
 from app.feedback.service import record_check_failure
@@ -24,7 +24,7 @@ from app.runs.event_log import read_events
 from app.runs.models import Run
 from app.runs.printed_lines import printed_lines
 from runners.wire import check_messages
-from runners.wire.protocol import CheckEvent, FinishedEvent, Outcome
+from runners.wire.protocol import CheckEvent, FinishedEvent
 
 _PLACE = re.compile(r'^  File "[^"\n]*", line \d+', re.MULTILINE)
 MAX_SUBJECT_LENGTH = 320
@@ -105,7 +105,7 @@ class ExerciseRunHook:
         if lesson is None or cell is None or not asked:
             return
         learner = await lock_current_learner(session, run.learner_id)
-        tells = end.outcome in (Outcome.ok, Outcome.error) and settles_predictions(cell, run)
+        tells = settles_predictions(cell, run)
         printed: str | None = None
         for prediction in asked:
             key = (learner, run.lesson, prediction.name)
@@ -114,6 +114,8 @@ class ExerciseRunHook:
                 await record_answer(session, self._progress, learner, lesson, prediction, skipped)
             answer = await session.get_one(PredictionAnswer, key)
             if not tells or answer.result is not None or answer.answered_at > run.created_at:
+                continue
+            if not came_to_its_result(prediction, cell, end.outcome):
                 continue
             if printed is None:
                 printed = "\n".join(printed_lines(await read_events(session, run.id, "text")))

@@ -22,6 +22,7 @@ from app.progress.requirements import LESSON_XP
 from app.runs.event_log import run_topic
 from app.settings import Settings
 from app.web.dependencies import BUS
+from tests.factories import judged_lesson
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
@@ -154,6 +155,27 @@ async def test_a_run_that_does_not_give_the_result_says_why(
     assert 'data-action="run-predicted"' in shown
 
     await run_cell(client, supervisor, "sees 16 of them")
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+
+
+@pytest.fixture
+def stated_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lesson states the result of the prediction, which the cell does not print."""
+    monkeypatch.setattr(judged_lesson, "PREDICTION", replace(judged_lesson.PREDICTION, source=None, answer=16.0))
+
+
+@pytest.mark.usefixtures("stated_result")
+async def test_a_run_that_failed_does_not_reveal_a_result_that_the_lesson_states(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await guess(client, "16")
+    await run_cell(client, supervisor, outcome="error")
+    shown = (await client.get(PREDICTION_URL)).text
+    assert "The last run ended with an error before it showed the result." in shown
+    assert "You guessed right." not in shown
+
+    await run_cell(client, supervisor)
+
     assert "You guessed right." in (await client.get(PREDICTION_URL)).text
 
 
