@@ -20,7 +20,7 @@ from app.cli.translation_diff import (
     compare_paragraphs,
     course_texts,
 )
-from app.i18n import LANGUAGE_CODES
+from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
 from app.lessons.course_file import parse_course
 from app.settings import Settings
 
@@ -100,8 +100,7 @@ def _compare_course(settings: Settings, path: Path, languages: list[str], since:
     """Show which texts of a course have changed, or are not translated, for each language that it has anything in."""
     texts = _course_texts(path, path.read_text(encoding="utf-8", errors="replace"))
     if texts is None:
-        print_message(f"{shown_path(path)}: this is not TOML; lockstep lesson check says why.")
-        return
+        fail(f"{shown_path(path)} is not valid TOML. Run 'lockstep lesson check' for details.", USAGE_ERROR)
     for language in languages:
         lessons = any(path.parent.glob(f"*/lesson.{language}.md"))
         if lessons or any(language in text.entries for text in texts.values()):
@@ -115,16 +114,20 @@ def _compare_language(
     translated = {name: text for name, text in texts.items() if language in text.entries}
     before = _course_before(settings, path, translated, language, since)
     for (module, key), text in texts.items():
-        name = f"{key}.{language}{f' of the module {module!r}' * bool(module)}"
+        place = f" of the module {module!r}" * bool(module)
         now = text.paragraphs()
         if (module, key) not in translated:
             compared.missing += 1
-            _show(path, ChangedParagraphs((), now, text.line), f"not translated; write {name}")
+            _show(
+                path,
+                ChangedParagraphs((), now, text.line),
+                f"not translated; write {key}.{language} beside {key}.{DEFAULT_LANGUAGE}{place}",
+            )
         elif (module, key) in before:
             english, where = before[module, key]
             for one in compare_paragraphs(english.paragraphs(), now, text.line):
                 compared.changed += 1
-                _show(path, one, f"changed since {where}; see {name}")
+                _show(path, one, f"changed since {where}; see {key}.{language}{place}")
     return compared
 
 
@@ -157,7 +160,9 @@ def _course_before(
     before: dict[_TextName, tuple[CourseText, str]] = {}
     left = dict(now)
     for text, where in _course_versions(settings, path, since) if now else ():
-        then = _course_texts(path, text) or {}
+        then = _course_texts(path, text)
+        if then is None:  # a commit that broke the file says nothing of when its texts were written
+            continue
         if not since:
             left = {
                 name: one

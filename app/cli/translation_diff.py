@@ -1,4 +1,4 @@
-"""Which paragraphs of an English lesson, and which texts of a course, translations have yet to follow. Pure."""
+"""What translations have yet to follow: changed paragraphs of a lesson, changed texts of a course. Pure."""
 
 from __future__ import annotations
 

@@ -197,10 +197,10 @@ def settles_predictions(cell: Cell, run: Run) -> bool:
     return Machine.of(run.topology, run.keras) == cell_machines(cell)[0]
 
 
-def came_to_its_result(prediction: Prediction, cell: Cell, outcome: Outcome) -> bool:
-    """Whether a run that ended like this may have shown the result. Pure.
+def can_show_result(prediction: Prediction, cell: Cell, outcome: Outcome) -> bool:
+    """Whether the result of a prediction may be shown after a run that ended like this. Pure.
 
-    A result that the lesson states, and the run does not print, is that of a cell that ran as it was meant to.
+    A result that the lesson states is shown only if the cell ran as its author intended.
     """
     if outcome == Outcome.error:
         return prediction.source is not None or CellTag.raises_exception in cell.tags

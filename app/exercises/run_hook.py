@@ -11,7 +11,7 @@ from app import i18n
 from app.exercises.check_sentences import check_sentence
 from app.exercises.guesses import result_of_run
 from app.exercises.models import PredictionAnswer, Submission, Verdict
-from app.exercises.predictions import Answer, came_to_its_result, record_answer, settles_predictions
+from app.exercises.predictions import Answer, can_show_result, record_answer, settles_predictions
 from app.exercises.reviews import ReviewGroups, exercise_event
 from app.exercises.verdicts import FAULT, Judged, decide, dump_results, load_results
 from app.feedback.service import record_check_failure
@@ -115,7 +115,7 @@ class ExerciseRunHook:
             answer = await session.get_one(PredictionAnswer, key)
             if not tells or answer.result is not None or answer.answered_at > run.created_at:
                 continue
-            if not came_to_its_result(prediction, cell, end.outcome):
+            if not can_show_result(prediction, cell, end.outcome):
                 continue
             if printed is None:
                 printed = "\n".join(printed_lines(await read_events(session, run.id, "text")))

@@ -53,7 +53,7 @@ class LessonStanding(StrEnum):
 
 
 class LearnerOrder(StrEnum):
-    """What the table is sorted by. Except for names, those come first who may need help."""
+    """What the table is sorted by. Learners who may need help come first, except when sorted by name."""
 
     name = "name"
     stuck = "stuck"
@@ -61,7 +61,7 @@ class LearnerOrder(StrEnum):
     completed = "completed"
     """The fewest lessons first."""
     seen = "seen"
-    """Who has not been seen for the longest time first."""
+    """Least recently seen first."""
 
 
 @dataclass(frozen=True, slots=True)

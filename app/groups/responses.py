@@ -21,6 +21,7 @@ from app.groups.members import has_ended
 from app.groups.models import Group, GroupMember
 from app.groups.permissions import Staff
 from app.groups.report_table import PERIODS
+from app.groups.reviews import review_state_name
 from app.groups.service import day_before, group_zone
 from app.web.cookies import request_cookies
 from app.web.security_headers import NO_STORE
@@ -35,7 +36,8 @@ def group_page(
     """A page about a group, which is never cached. Its moments are shown in the time zone of the group."""
     zone = group_zone(group)
     facts: dict[str, Any] = {"group": group, "zone": zone, "last_day": lambda moment: day_before(moment, zone)}
-    facts |= {"standing_name": standing_name, "ended": has_ended(group, now())}
+    facts |= {"standing_name": standing_name, "review_state_name": review_state_name}
+    facts["ended"] = has_ended(group, now())
     return account_page(request, template, failure, **facts, **context)
 
 

@@ -20,7 +20,7 @@ from app.exercises.reviews import WITHOUT_CODE, ReviewGroup
 from app.groups.models import Group, GroupMember, GroupRole
 from app.groups.report_table import csv_moment, in_zone
 from app.groups.service import group_zone
-from app.i18n import gettext
+from app.i18n import gettext, pgettext
 from app.lessons.catalog import CatalogView
 
 MAX_SHOWN = 100
@@ -162,7 +162,7 @@ async def export_reviews(
     Holds no connection while the client reads.
     """
     zone = group_zone(group)
-    submitted, decided = in_zone(gettext("Submitted"), zone), in_zone(gettext("Decided"), zone)
+    submitted, decided = in_zone(pgettext("a time", "Submitted"), zone), in_zone(pgettext("a time", "Decided"), zone)
     learner = (gettext("Name"), gettext("Handle"))
     about = (gettext("Lesson"), gettext("Exercise"), gettext("State"))
     yield [*learner, *about, submitted, decided, gettext("Reviewer"), gettext("Remark"), gettext("Address")]
@@ -178,7 +178,7 @@ async def export_reviews(
                 found.learner.handle,
                 catalog.lesson_title(review.lesson, language),
                 catalog.cell_title(review.lesson, review.exercise, language),
-                _state_name(review.state),
+                review_state_name(review.state),
                 csv_moment(review.requested_at, zone),
                 csv_moment(review.decided_at, zone) if review.decided_at is not None else "",
                 found.reviewer.name if found.reviewer is not None else "",
@@ -190,9 +190,11 @@ async def export_reviews(
         after = batch[-1].review.id
 
 
-def _state_name(state: str) -> str:
+def review_state_name(state: str) -> str:
+    """The name of a state, in the current language."""
     return {
         ReviewState.waiting: gettext("Waiting"),
+        ReviewState.withdrawn: gettext("Withdrawn"),
         ReviewState.changes_requested: gettext("Changes requested"),
         ReviewState.accepted: gettext("Accepted"),
     }[ReviewState(state)]

@@ -402,7 +402,7 @@ def _csv_response(request: Request, group: Group, table: ReportTable, period: st
 
 
 def _csv_stream(group: Group, name: str, rows: AsyncIterator[Sequence[str]]) -> StreamingResponse:
-    """A table of which parts are read while others are sent."""
+    """Stream a table as CSV."""
 
     async def lines() -> AsyncIterator[str]:
         yield BYTE_ORDER_MARK
@@ -413,7 +413,7 @@ def _csv_stream(group: Group, name: str, rows: AsyncIterator[Sequence[str]]) -> 
 
 
 def _addresses(request: Request) -> Callable[[ReportLink], str]:
-    """What gives the whole address that a link leads to."""
+    """Return a function that builds a link's absolute URL."""
     origin = site_origin(request)
 
     def address(link: ReportLink) -> str:

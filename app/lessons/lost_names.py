@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.errors import LessonFileError
@@ -30,7 +30,7 @@ _PUBLISHED_AFTER = timedelta(minutes=10)
 
 _Name = tuple[str, str, str]
 """The key of a lesson, a kind, and a name of that kind in it."""
-_LOST = TypeAdapter(list[tuple[_Name, datetime]])
+_LOST = TypeAdapter(list[tuple[_Name, AwareDatetime]])
 
 
 def lost_names(published: Iterable[Lesson], now: CatalogView) -> Iterator[LessonFileError]:
@@ -81,7 +81,7 @@ def _warning(path: Path, kind: str, name: str, was: str) -> LessonFileError:
     return LessonFileError(path, 1, text, blocks=False, warning=True)
 
 
-def _read(folder: Path) -> Mapping[_Name, datetime]:
+def _read(folder: Path) -> dict[_Name, datetime]:
     """The names that a server has lost in the last day, and when."""
     try:
         read = _LOST.validate_json((folder / _FILE).read_bytes())
@@ -102,7 +102,7 @@ def _write(folder: Path, lost: Mapping[_Name, datetime]) -> None:
 class LostNames:
     """The names that were lost while a server ran. Each is named until it leads somewhere again, for a day at most.
 
-    Time passes only while files change: ``since`` is called when they have. With a folder, a restart forgets none.
+    Time passes only while files change: ``since`` is called when they have. With a folder, they outlast a restart.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -111,7 +111,7 @@ class LostNames:
         """Since when each name was published, also of those that are gone: they may become former names."""
         self._loaded_at = datetime.min.replace(tzinfo=UTC)
         """When the lessons that are published now were loaded. For those of the first time, nobody knows since when."""
-        self._lost: Mapping[_Name, datetime] = _read(folder) if folder is not None else {}
+        self._lost: dict[_Name, datetime] = {}
         """When each name was lost."""
 
     def since(self, published: Iterable[Lesson], now: CatalogView) -> tuple[LessonFileError, ...]:
@@ -127,11 +127,12 @@ class LostNames:
             self._loaded_at = at
         names = (name for lesson in replaced for name in _published_names(lesson))
         settled = {name: at for name in names if at - self._published_at[name] >= _PUBLISHED_AFTER}
-        earlier = {name: since for name, since in self._lost.items() if at - since < _NAMED_FOR}
+        others = _read(self._folder) if self._folder is not None else {}  # of other web processes
+        earlier = {name: since for name, since in (others | self._lost).items() if at - since < _NAMED_FOR}
         candidates = settled | earlier
         found = dict(_losses(candidates, now))
         lost = {name: candidates[name] for name in found}
-        if self._folder is not None and lost != self._lost:
+        if self._folder is not None and lost != others:
             _write(self._folder, lost)
         self._lost = lost
         return tuple(dict.fromkeys(found.values()))

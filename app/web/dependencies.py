@@ -62,7 +62,7 @@ SettingsDep = Annotated[Settings, Depends(SETTINGS.from_request)]
 
 
 def site_origin(request: Request) -> str:
-    """What comes before a path in links to this site: the public URL, or else how this request came here."""
+    """The origin of links to this site: the public URL if it is set, otherwise that of the request."""
     return SETTINGS.get(request.app).public_url or str(request.base_url).rstrip("/")
 
 

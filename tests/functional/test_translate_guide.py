@@ -39,7 +39,7 @@ def test_its_translation_passes_the_check_and_follows_the_english_lesson(
     lesson.with_name("checks.ko.toml").write_text(sentences)
     course_file = lesson.parents[1] / "course.toml"
     assert [row for row in course.splitlines() if ".ko = " not in row] == course_file.read_text().splitlines()
-    assert "course.toml:1: not translated; write title.ko\n" in _lockstep(diff_course).stdout
+    assert "course.toml:1: not translated; write title.ko beside title.en\n" in _lockstep(diff_course).stdout
     course_file.write_text(course)
     assert _lockstep(check).stdout.endswith(" 0 errors.\n")
 

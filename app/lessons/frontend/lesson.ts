@@ -84,6 +84,7 @@ export function setUpCells(): void {
   });
   shareDrafts(lesson, own, drafts);
   setUpDownloads(own);
+  let restored = false;
   const page: ScratchPage = {
     lesson,
     drafts,
@@ -92,6 +93,7 @@ export function setUpCells(): void {
       pickers.add(root);
       runAll?.add(cell);
       cells.add(cell);
+      if (restored) cell.restored();
       return cell;
     },
     remove: (cell) => cells.remove(cell),
@@ -100,7 +102,8 @@ export function setUpCells(): void {
   const complete = scratch ? addScratchCells(page) : Promise.resolve();
   void complete
     .then(() => retryUntilAnswered(() => runs.restore(lesson, (name) => cells.all.find((cell) => cell.name === name))))
-    .then(() => {
+    .finally(() => {
+      restored = true;
       for (const cell of cells.all) cell.restored();
     });
 }

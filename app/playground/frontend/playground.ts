@@ -180,9 +180,9 @@ async function copyLink(): Promise<void> {
   const link = need<HTMLInputElement>(document, "#share-link");
   const label = need<HTMLElement>(document, "[data-action=copy-link] .label");
   let said = say("playground.copied");
+  window.clearTimeout(saying);
   try {
     await navigator.clipboard.writeText(link.value);
-    window.clearTimeout(saying);
     saying = window.setTimeout(() => (label.textContent = label.dataset.label ?? ""), COPIED_MS);
   } catch {
     said = say("playground.notCopied");

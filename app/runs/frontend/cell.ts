@@ -526,9 +526,9 @@ export class Cell implements RunListener {
   /** Style rules that keep the space of edited code and of output free while the page loads again. */
   space(): string[] {
     const rules: string[] = [];
-    if (this.root.hasAttribute("data-edited")) {
-      const place = need(this.root, ".code-place");
-      const most = `max-height: ${place.offsetHeight}px; overflow: clip;`;
+    const place = need(this.root, ".code-place");
+    if (this.root.hasAttribute("data-edited") && place.offsetHeight) {
+      const most = `max-height: ${place.offsetHeight}px; overflow: auto;`;
       rules.push(heightRule(`#${this.root.id}:not([data-code-shown]) .code-place`, place, most));
     }
     if (this.shown) {
@@ -542,9 +542,9 @@ export class Cell implements RunListener {
     return rules;
   }
 
-  /** Called once the earlier runs are known: without one, the cell needs no space for it. */
+  /** Called once the earlier runs are known. Without one, or with one that cannot be read, the cell keeps no space. */
   restored(): void {
-    if (!this.shown) this.letHeightGo();
+    if (!this.shown || (this.shown.over && !this.shown.transcript.finished)) this.letHeightGo();
   }
 
   private setCode(code: string, spoken = true): void {
@@ -619,9 +619,11 @@ export class Cell implements RunListener {
     this.runningSince = 0;
     this.root.removeAttribute("data-reconnecting");
     this.output.changed();
-    void this.visualizations.loaded.then(() =>
-      requestAnimationFrame(() => requestAnimationFrame(() => this.letHeightGo())),
-    );
+    const ended = this.shown;
+    const letGo = (): void => {
+      if (this.shown === ended) this.letHeightGo();
+    };
+    void this.visualizations.loaded.then(() => requestAnimationFrame(() => requestAnimationFrame(letGo)));
   }
 
   /** Keeps the height of the last output until the next one arrives. */

@@ -319,6 +319,29 @@ def test_the_check_names_what_a_running_server_has_lost(lessons: Path, settings:
     assert list(again.problems) == []
 
 
+def test_servers_forget_nothing_that_another_one_has_lost(lessons: Path, settings: Settings) -> None:
+    one, two = (Catalog(lessons, quiet=True, kept=settings.last_good_courses) for _ in range(2))
+    one.reload()
+    _change(lessons, ":name: hello", ":name: greet")
+    for server in (one, two):
+        server.reload()
+    _change(lessons, ":name: greet", ":name: meet")
+    for server in (two, one):
+        server.reload()
+
+    said = _lockstep("check", "--static").stdout
+    assert [said.count(f"the cell '{name}' was published and is gone") for name in ("hello", "greet")] == [1, 1]
+
+
+@pytest.mark.parametrize("damaged", ['[[["small/first", "cell", "x"], "2026-11-28T10:00:00"]]', '[["', "{}"])
+def test_a_damaged_list_of_lost_names_stops_nobody(lessons: Path, settings: Settings, damaged: str) -> None:
+    settings.last_good_courses.mkdir(parents=True)
+    (settings.last_good_courses / "lost-names.json").write_text(damaged)
+
+    Catalog(lessons, quiet=True, kept=settings.last_good_courses).reload()
+    assert "is gone" not in _lockstep("check", "--static").stdout
+
+
 @pytest.mark.parametrize("target", ["first", "small/first", "small", "PATH", "PATH/small/first/lesson.md"])
 def test_a_lesson_is_named_by_slug_course_or_path(lessons: Path, target: str) -> None:
     write_lesson(write_toml(lessons, "other", course="second") / "other", "#### Deep\n")
@@ -383,7 +406,7 @@ def test_texts_of_the_course_are_compared_too_and_missing_ones_are_named(history
     write()
     result = _lockstep("diff", "small")
     assert result.stdout.endswith(
-        "course.toml:10: not translated; write title.ko of the module 'only'\n    + The only module\n\n"
+        "course.toml:10: not translated; write title.ko beside title.en of the module 'only'\n    + The only module\n\n"
         "2 translations compared, 0 changes, 1 text not translated.\n"
     )
     assert result.exit_code == 1
@@ -401,6 +424,14 @@ def test_texts_of_the_course_are_compared_too_and_missing_ones_are_named(history
     write(('"또 하나 하기"', '"나머지 하나 하기"'))
     assert _lockstep("diff", "small").exit_code == 0
     assert "2 translations compared, 2 changes.\n" in _lockstep("diff", "small", "--since", "HEAD~2").stdout
+
+    write(("A course", "The course"))
+    write(('slug = "only"', 'slug = "only'))
+    result = _lockstep("diff", "small")
+    assert (result.exit_code, "course.toml is not valid TOML. Run" in result.stderr) == (2, True)
+    write(('slug = "only', 'slug = "only"'))
+    result = _lockstep("diff", "small")
+    assert "; see title.ko\n    - A course\n    + The course\n" in result.stdout, "a broken commit hides no older one"
 
 
 def test_without_git_texts_of_a_course_are_compared_with_those_served(lessons: Path, settings: Settings) -> None:
