@@ -102,11 +102,15 @@ async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hal
     everything = page.get_by_role("button", name="Delete all my cells")
     first = await add_below(page, "strategy")
     async with answered(page, "PUT"):
-        await page.keyboard.insert_text("first = 1")
+        await page.keyboard.insert_text("first = [print(row) for row in range(20)]")
+    await first.run()
+    await first.finished("ok")
     await expect(everything).to_be_hidden()  # one has a button of its own
     second = await add_below(page, first.name)
     async with answered(page, "PUT"):
         await page.keyboard.insert_text("second = 2")
+    await page.reload()
+    await first.has_row("19")
 
     async with answered(page, "DELETE"):
         await everything.click()
@@ -116,9 +120,12 @@ async def test_all_own_cells_are_deleted_at_once_and_restored_in_their_order(hal
     await expect(page.locator(".scratch-gone")).to_contain_text("2 of your cells were deleted.")
     await page.locator(".scratch-gone button").click()
     await expect(cells).to_have_count(2)
+    height = await cells.first.locator(".result").evaluate("result => result.offsetHeight")
+    assert height < 100, "the output did not come back, and its space is not kept either"
     await page.reload()
     await expect(cells.first).to_have_attribute("data-scratch-name", first.name)
-    assert (await first.code(), await second.code()) == ("first = 1", "second = 2")
+    assert await first.code() == "first = [print(row) for row in range(20)]"
+    assert await second.code() == "second = 2"
 
 
 @pytest.mark.long
