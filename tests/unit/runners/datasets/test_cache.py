@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runners.datasets.cache import Cache, CacheState, DamagedDataSet
-from tests.unit.runners.datasets.conftest import Tiny
+from tests.unit.runners.datasets.conftest import Tiny, make_later
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def test_a_change_after_a_good_reading_is_found(cache: Cache, tiny: Tiny) -> Non
     cache.verify(tiny.data_set)
     path = cache.root / "fashion_mnist" / "y_test.gz"
     path.write_bytes(bytes(len(tiny.contents["y_test.gz"])))
+    make_later(path)
     with pytest.raises(DamagedDataSet, match=r"y_test\.gz"):
         cache.verify(tiny.data_set)
 

@@ -12,7 +12,7 @@ import pytest
 
 from runners.datasets.__main__ import main
 from runners.datasets.download import DownloadProgress
-from tests.unit.runners.datasets.conftest import Server, Tiny
+from tests.unit.runners.datasets.conftest import Server, Tiny, make_later
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +78,7 @@ def test_verify_fails_for_a_changed_byte_and_names_the_file(
     assert _run(tmp_path, "verify") == 0
     assert capsys.readouterr().out == "fashion_mnist: every file is valid.\n"
     (folder / "y_test.gz").write_bytes(bytes(len(tiny.contents["y_test.gz"])))
+    make_later(folder / "y_test.gz")
     assert _run(tmp_path, "verify") == 1
     assert "fashion_mnist/y_test.gz in this node's cache was rejected: its SHA256 is" in capsys.readouterr().err
 
