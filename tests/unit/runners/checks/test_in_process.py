@@ -16,7 +16,7 @@ SOLUTION = "def loss(x):\n    return np.sum(x) / SIZE"
 
 @check("loss", "The loss is divided by the global batch", xp=20, hints=["Divide by what?"])
 def divided(work: Work) -> None:
-    x = work.rng.normal(size=6)
+    x = work.rng.uniform(1, 2, size=6)  # their sum is never close to 0 or to an eighth of itself
     close(work.call("loss", x), work.reference("loss", x, topology="cpu"), mistakes={"not divided": x.sum()})
 
 
