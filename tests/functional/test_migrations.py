@@ -59,7 +59,7 @@ async def test_upgrading_twice_changes_nothing(empty: Database) -> None:
 
 
 async def test_servers_that_start_at_the_same_time_upgrade_one_after_the_other(empty_database_url: str) -> None:
-    servers = [Database(empty_database_url) for _ in range(4)]
+    servers = [Database(empty_database_url, wait_s=60.0) for _ in range(4)]
     await asyncio.gather(*(migrate.upgrade(db) for db in servers))
     assert await migrate.current_revision(servers[0]) == migrate.HEAD_REVISION
     for db in servers:

@@ -247,7 +247,8 @@ async def test_several_processes_that_mail_at_once_send_each_digest_once(databas
     for account in people:
         for number in range(4):
             await tell(database, account, f"c{number}", eight - timedelta(hours=1))
-    others = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
+    url = database.engine.url.render_as_string(hide_password=False)
+    others = [Database(url, wait_s=60.0) for _ in range(3)]
     try:
         counts = await asyncio.gather(*(mailer(db).send_due(eight) for db in (database, *others)))
     finally:

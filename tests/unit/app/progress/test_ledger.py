@@ -101,7 +101,7 @@ async def test_fifty_writers_at_once_lose_nothing_and_double_nothing(database: D
 @pytest.mark.timeout(120)
 async def test_fifty_facts_of_two_processes_at_once_miss_nothing_that_they_make_together(database: Database) -> None:
     """Add each fact once: the later transaction sees what follows from both, or none does."""
-    other = Database(str(database.url))
+    other = Database(str(database.url), wait_s=60.0)  # as the fixture: all queue at once
     facts = [*POSSIBLE, *(LearningEvent("cell", f"c/more#{number}", 10) for number in range(36))]
     random.Random(6).shuffle(facts)
     try:

@@ -37,7 +37,7 @@ async def test_two_web_processes_do_not_both_take_the_last_run(database: Databas
         return True
 
     async with AsyncExitStack() as stack:
-        processes = [Database(database.url) for _ in range(6)]
+        processes = [Database(database.url, wait_s=60.0) for _ in range(6)]
         for db in processes:
             stack.push_async_callback(db.close)
         taken = await asyncio.gather(*(start(db) for db in processes))
