@@ -39,7 +39,8 @@ def execution(kernel: InterruptedKernel) -> Execution:
     return own
 
 
-async def test_a_run_that_ends_before_its_interrupt_was_sent_waits_for_it() -> None:
+async def test_a_run_that_ends_before_its_interrupt_was_sent_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", (60.0, 60.0))
     kernel = InterruptedKernel()
     output = asyncio.create_task(asyncio.sleep(0))
     await output
