@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -64,12 +65,14 @@ async def test_where_there_is_no_account_a_check_takes_as_long() -> None:
 async def test_few_are_hashed_at_once_and_a_crowd_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_WAITING", 4)
     passwords = AsyncPasswordHasher()
+    together = threading.Barrier(module.MAX_CONCURRENT)
     most = now = 0
 
     def slow(_self: AsyncPasswordHasher, _password: str) -> str:
         nonlocal most, now
         now += 1
         most = max(most, now)
+        together.wait(20)
         time.sleep(0.05)
         now -= 1
         return ""
