@@ -26,6 +26,8 @@ from tests.factories.databases import mainly_on
 from tests.factories.http_server import free_port
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
+_PATIENCE_S = 120.0
+"""For a start on a busy machine. A process that ends is noticed at once."""
 HEAD, BEFORE = migrate.known_revisions()[:2]
 NEWER = "made_by_a_newer_version"
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -57,7 +59,7 @@ async def lines_until(process: Process, beginning: str) -> list[str]:
     assert process.stderr
     lines = [""]
     while not lines[-1].startswith(beginning):
-        lines.append((await asyncio.wait_for(process.stderr.readline(), 40)).decode())
+        lines.append((await asyncio.wait_for(process.stderr.readline(), _PATIENCE_S)).decode())
         assert lines[-1], lines
     return lines
 
@@ -162,7 +164,7 @@ async def test_the_web_container_waits_for_a_database_that_it_knows(
         await set_revision(upgraded, HEAD)  # as the newer version's `lockstep db downgrade` does
 
         await lines_until(process, f"Lockstep {lockstep_version()}")
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=_PATIENCE_S) as client:
             assert (await client.get("/readyz")).json() == {"status": "ready", "missing": []}
     finally:
         process.send_signal(signal.SIGTERM)
