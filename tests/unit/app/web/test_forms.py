@@ -56,6 +56,7 @@ async def test_an_invalid_form_is_rejected(client: httpx.AsyncClient, body: byte
 
 async def test_a_form_that_takes_long_to_decode_is_refused_before_it_is_decoded(client: httpx.AsyncClient) -> None:
     headers = {"accept": "text/html", "content-type": "application/x-www-form-urlencoded"}
+    await client.post("/en/sign-in", content=b"email=%4", headers=headers)  # compiles the page's templates
     for body, status in ((b"text=" + b"%25" * 100_000, 413), (b"text=" + b"%" * 290_000, 422)):
         took = time.thread_time()
         answer = await client.post("/en/sign-in", content=body, headers=headers)
