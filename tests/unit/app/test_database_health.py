@@ -97,7 +97,9 @@ async def test_without_a_connection_or_a_turn_to_write_one_is_told_soon(
     await small.close()
 
 
-async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_is_away() -> None:
+async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     url = os.environ.get(POSTGRES, "")
     if not url:
         pytest.skip(f"{POSTGRES} is not set")
@@ -106,6 +108,8 @@ async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_
     with pytest.raises(OperationalError) as slow:
         async with db.session() as session:
             await session.execute(text("SELECT pg_sleep(60)"))
+    connect = asyncpg.connect  # only that was meant to exceed its limit, not the first steps of another connection
+    monkeypatch.setattr(asyncpg, "connect", lambda *where, **how: connect(*where, **how | {"command_timeout": 60.0}))
     async with db.session() as session:
         assert await session.scalar(text("SELECT 1")) == 1
     with pytest.raises(OperationalError) as refused:
