@@ -467,7 +467,7 @@ async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Clas
         assert link.endswith(anchor)
         listed = (await teacher.get(unescape(link))).text
         assert f'<a href="{group}/learners/{ada.id}">Ada</a>' in listed
-        if anchor:  # one exercise: what went wrong is no part of who is stuck
+        if anchor:  # the kinds of wrong answers are a section of their own
             assert "What went wrong</h2>" in section(listed, "kinds-title")
     assert "Stuck" in section((await teacher.get(f"{group}/learners/{ada.id}")).text, "exercises-title")
     stuck = (await teacher.get(f"{group}/learners?stuck=true&sort=stuck&search=a&period=7")).text
