@@ -3,6 +3,7 @@
 #   make serve [HOST=127.0.0.1] [PORT=8000]   set up if needed, then serve at http://HOST:PORT
 #   make test                                 set up for tests, check and test: every change must pass this
 #   make test-long [PART="soak matrix"]       run the slow tests, the folders of tests/long
+#     [LESSONS="dtensor each-machine"]        with the cells of some lessons, or of one on each kind of machine
 #   make test-all                             make test and make test-long
 #   make check                                only the static checks: style, types, import rules
 #   make fix                                  fix what the style checks can fix automatically
@@ -21,7 +22,7 @@ bin := .venv/bin
 WORKERS ?= logical
 pytest := $(bin)/python -m pytest
 parallel := --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
-PART ?= $(shell $(bin)/python .ci/affected_long_tests.py)
+PART ?= $(patsubst PART=%,%,$(shell $(bin)/python .ci/affected_long_tests.py))
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
 # The tests start hundreds of processes. Without bytecode, each would compile Lockstep again.
@@ -70,6 +71,7 @@ test: check
 	$(npm) test
 	.ci/with-postgres $(pytest) $(parallel) $(PYTEST)
 
+test-long: export LOCKSTEP_TEST_LESSONS = $(LESSONS)
 test-long: setup-tests
 	for part in $(PART); do test -d "tests/long/$$part" || { echo "There is no part $$part of the long tests; the parts" \
 	'are: $(notdir $(patsubst %/,%,$(wildcard tests/long/*/))).' >&2; exit 1; }; done

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Names the parts of `tests/long` that a change may have broken, one per line; ``.ci/run`` runs them after `make test`.
+"""Prints what `make test-long` has to run of `tests/long` after a change, as its variables: nothing if it is nothing.
+
+PART names the folders, and LESSONS the lessons whose cells run; without it, those of every lesson do.
 
 .ci/affected_long_tests.py BASE                compares the working tree with the commit where HEAD branched off BASE
 .ci/affected_long_tests.py --since-last-pass   compares it with the commit in .ci/long-tests-passed-at
-.ci/affected_long_tests.py                     names every part
+.ci/affected_long_tests.py                     names every part and no lessons
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -54,6 +57,11 @@ CAUSES: dict[str, tuple[str, ...]] = {
 }
 """The parts that paths with a prefix can break. The longest prefix counts; other paths break nothing."""
 
+EACH_MACHINE = "each-machine"
+"""In LESSONS: the first lesson on each kind of machine."""
+EVERY_LESSON = ("locks/dev.txt", "tests/long/lessons/")
+"""Paths with these prefixes may break the cells of any lesson: TensorFlow itself, and the tests of the cells."""
+
 
 def parts_of(paths: Iterable[str]) -> list[str]:
     """The parts that changes to ``paths`` (relative to the repository) may break."""
@@ -62,6 +70,23 @@ def parts_of(paths: Iterable[str]) -> list[str]:
         causes = [start for start in CAUSES if path.startswith(start)]
         found.update(CAUSES[max(causes, key=len)] if causes else ())
     return [part for part in ALL if part in found]
+
+
+def lessons_of(paths: Iterable[str]) -> list[str]:
+    """The lessons whose cells changes to ``paths`` may break: none if they may break those of every lesson.
+
+    A lesson's own files break its own cells. For everything else, one lesson on each kind of machine shows it.
+    """
+    found: set[str] = set()
+    for path in paths:
+        if path.startswith(EVERY_LESSON):
+            return []
+        if lesson := re.match(r"lessons/[^/]+/([^/]+)/", path):
+            if (ROOT / lesson.group() / "lesson.md").exists():
+                found.add(lesson.group(1))
+        elif "lessons" in parts_of([path]):
+            found.add(EACH_MACHINE)
+    return sorted(found)
 
 
 def last_pass() -> str:
@@ -92,13 +117,17 @@ def _git(*arguments: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the parts. Returns the exit status."""
+    """Print the variables of `make test-long`. Returns the exit status."""
     if len(arguments) > 1:
         print(f"usage: {Path(sys.argv[0]).name} [BASE | --since-last-pass]", file=sys.stderr)
         return 2
     base = last_pass() if arguments == ["--since-last-pass"] else "".join(arguments)
     changed = changed_since(base) if base else None
-    print(*(ALL if changed is None else parts_of(changed)), sep="\n")
+    parts = ALL if changed is None else parts_of(changed)
+    lessons = lessons_of(changed) if changed is not None and "lessons" in parts else ()
+    for name, values in (("PART", parts), ("LESSONS", lessons)):
+        if values:
+            print(f"{name}={' '.join(values)}")
     return 0
 
 

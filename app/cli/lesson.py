@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, TypedDict
 
 import typer
@@ -79,9 +80,11 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @app.command()
 def check(
-    target: Annotated[
-        str | None,
-        typer.Argument(metavar="[LESSON|COURSE|PATH]", help="What to check, by name or by path. Default: all lessons."),
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LESSON|COURSE|PATH]...", help="What to check, by name or by path. Default: all lessons."
+        ),
     ] = None,
     static: Annotated[bool, typer.Option("--static", help="Read the files, but run no cells.")] = False,
     jobs: Annotated[
@@ -105,12 +108,12 @@ def check(
     """
     settings = read_settings()
     catalog = _catalog(settings)
-    lessons, mistakes = _select_lessons(catalog, target)
+    lessons, mistakes = _select_lessons(catalog, targets or [])
     keys = {lesson.key for lesson in lessons}
     chosen = [lesson for lesson in catalog.with_drafts.every() if lesson.key in keys]
     mistakes += [m for lesson in chosen for m in _jupyter_errors(lesson)]
     mistakes += template_texts([lesson for lesson in chosen if not _is_unfinished(lesson)])
-    if target is None:
+    if not targets:
         mistakes += _achievement_errors(catalog)
     report = CheckReport(
         [lesson.key for lesson in lessons],
@@ -122,7 +125,7 @@ def check(
     if not since:
         lost += names_lost_while_served(settings.last_good_courses, catalog.with_drafts)
     report.warnings += [
-        one for one in dict.fromkeys(lost) if target is None or belongs_to(one.path, catalog.root_of(one.path), target)
+        one for one in dict.fromkeys(lost) if not targets or _belongs_to_any(catalog, one.path, targets)
     ]
 
     def show(text: str) -> None:
@@ -220,18 +223,25 @@ def _row_line(row: LessonRow) -> str:
     return f"{row['course']:24} {row['slug']:32} {row['minutes']:>4} min  {languages:8}  {row['title']}  ({status})"
 
 
-def _select_lessons(catalog: Catalog, target: str | None) -> tuple[list[Lesson], list[LessonFileError]]:
-    """The selected lessons in their first language, and the errors in their files."""
+def _select_lessons(catalog: Catalog, targets: list[str]) -> tuple[list[Lesson], list[LessonFileError]]:
+    """The selected lessons in their first language, and the errors in their files. Without targets, all of them."""
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
-    if target is None:
+    if not targets:
         return lessons, list(catalog.problems)
-    mistakes = [m for m in catalog.problems if belongs_to(m.path, catalog.root_of(m.path), target)]
-    paths = {lesson.key: lesson.source_path for lesson in lessons}
-    chosen = [one for one in lessons if belongs_to(paths[one.key], catalog.root_of(paths[one.key]), target)]
-    if not chosen and not mistakes:
-        known = ", ".join(lesson.slug for lesson in lessons)
-        fail(f"There is no lesson or course '{target}'. Lessons: {known}.", USAGE_ERROR)
-    return chosen, mistakes
+    paths = [*(lesson.source_path for lesson in lessons), *(mistake.path for mistake in catalog.problems)]
+    for target in targets:
+        if not any(_belongs_to_any(catalog, path, [target]) for path in paths):
+            known = ", ".join(lesson.slug for lesson in lessons)
+            fail(f"There is no lesson or course '{target}'. Lessons: {known}.", USAGE_ERROR)
+    return (
+        [lesson for lesson in lessons if _belongs_to_any(catalog, lesson.source_path, targets)],
+        [mistake for mistake in catalog.problems if _belongs_to_any(catalog, mistake.path, targets)],
+    )
+
+
+def _belongs_to_any(catalog: Catalog, path: Path, targets: list[str]) -> bool:
+    root = catalog.root_of(path)
+    return any(belongs_to(path, root, target) for target in targets)
 
 
 async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int, show: Show) -> list[CheckedCase]:

@@ -1,4 +1,4 @@
-"""Every lesson's notebook, run from its first cell to its last by nbclient on plain TensorFlow, without Lockstep."""
+"""The notebooks of lessons, run from the first cell to the last by nbclient on plain TensorFlow, without Lockstep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell
 from app.exports.notebook import build_notebook
 from app.lessons.model import Lesson
 from tests.factories.plain_jupyter import run_in_plain_jupyter
-from tests.factories.shipped_lessons import shipped_catalog
+from tests.factories.shipped_lessons import chosen_lessons
 
 STAND_INS = """
 import numpy as np
@@ -28,12 +28,11 @@ tf.keras.datasets.fashion_mnist.load_data = stand_in((28, 28), 60_000, ())
 tf.keras.datasets.cifar10.load_data = stand_in((32, 32, 3), 50_000, (1,))
 """
 """Data of the same shapes as those that notebooks download: tests may have no network."""
-LESSONS = [lesson for lesson in shipped_catalog().every() if lesson.language == "en"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+@pytest.mark.parametrize("lesson", chosen_lessons(), ids=lambda lesson: lesson.slug)
 def test_a_notebook_runs_to_its_end_and_says_which_cells_it_skips(lesson: Lesson, tmp_path: Path) -> None:
     made = build_notebook(lesson, "https://example.org/en/courses/a/b")
     setup = next(number for number, cell in enumerate(made.cells) if cell.cell_type == "code")

@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.factories.shipped_lessons import EACH_MACHINE
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / ".ci" / "affected_long_tests.py"
 
@@ -58,6 +60,34 @@ def test_a_change_calls_for_the_parts_that_it_can_have_broken(paths: list[str], 
     assert parts.parts_of(paths) == called_for
 
 
+@pytest.mark.parametrize(
+    ("paths", "called_for"),
+    [
+        (["lessons/distributed-tensorflow/dtensor/lesson.ko.md"], ["dtensor"]),
+        (
+            ["lessons/distributed-tensorflow/pipelines/checks.py", "lessons/distributed-tensorflow/dtensor/lesson.md"],
+            ["dtensor", "pipelines"],
+        ),
+        (["lessons/distributed-tensorflow/a-lesson-that-was-deleted/lesson.md"], []),
+        (["lessons/distributed-tensorflow/course.toml"], ["each-machine"]),
+        (["app/lessons/markdown.py", "lessons/distributed-tensorflow/dtensor/lesson.md"], ["dtensor", "each-machine"]),
+        (["runners/guest/api/cluster_failures.py"], ["each-machine"]),
+        (["locks/dev.txt", "lessons/distributed-tensorflow/dtensor/lesson.md"], []),
+        (["tests/long/lessons/test_cells.py"], []),
+        (["README.md", "app/runs/follower_pool.py"], []),
+    ],
+)
+def test_a_change_calls_for_the_lessons_whose_cells_it_can_have_broken(paths: list[str], called_for: list[str]) -> None:
+    assert parts.lessons_of(paths) == called_for
+
+
+def test_the_names_of_parts_and_lessons_are_those_that_make_and_the_tests_read() -> None:
+    assert parts.EACH_MACHINE == EACH_MACHINE
+    chosen = ["PART=lessons soak", "LESSONS=each-machine"]
+    dry_run = subprocess.run(["make", "-n", "test-long", *chosen], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "tests/long/lessons tests/long/soak" in dry_run.stdout
+
+
 def test_every_folder_of_long_tests_is_a_part_and_the_other_way_round() -> None:
     folders = {path.name for path in (ROOT / "tests" / "long").iterdir() if any(path.glob("test_*.py"))}
     assert folders == set(parts.ALL)
@@ -70,7 +100,7 @@ def test_every_cause_that_is_named_exists() -> None:
 def test_without_a_base_every_part_is_called_for() -> None:
     for arguments in ([], [""], ["no-such-branch"], ["HEAD"]):
         done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=True)
-        assert tuple(done.stdout.split()) == parts.ALL
+        assert done.stdout == f"PART={' '.join(parts.ALL)}\n"
 
 
 def test_what_changed_is_counted_from_where_the_branch_left(
@@ -89,7 +119,7 @@ def test_what_changed_is_counted_from_where_the_branch_left(
 
     def parts_since_last_pass() -> list[str]:
         assert parts.main(["--since-last-pass"]) == 0
-        return capsys.readouterr().out.split()
+        return capsys.readouterr().out.removeprefix("PART=").split()
 
     git("init")
     commit("first")

@@ -123,6 +123,19 @@ def test_a_mistake_in_a_wrong_answer_belongs_to_its_lesson(lessons: Path) -> Non
     assert "mean--x.py" not in _lockstep("check", "--static", "first").stdout
 
 
+def test_several_lessons_are_checked_at_once(lessons: Path) -> None:
+    write_lesson(write_toml(lessons, "other", course="second") / "other", "#### Deep\n")
+    write_lesson(write_toml(lessons, "third", course="third") / "third", "#### Deep\n")
+
+    result = _lockstep("check", "--static", "third", "small/first", "other")
+    assert "3 lessons read" in result.stdout
+    assert "second/other/lesson.md:" in result.stdout
+    assert "third/third/lesson.md:" in result.stdout
+    unknown = _lockstep("check", "--static", "first", "thrid")
+    assert unknown.exit_code == 2
+    assert "There is no lesson or course 'thrid'" in unknown.stderr
+
+
 def test_a_missing_folder_of_lessons_is_a_mistake_with_status_1(
     lessons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
