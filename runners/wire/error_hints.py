@@ -428,8 +428,7 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
         "Use the new name, or Keras 2.",
         Sign(
             "AttributeError",
-            r"'(Functional|Sequential|AUC|F1Score|Bidirectional|\w*GRU|\w*LSTM|\w*RNN|Mean\w*|Precision\w*|Recall\w*|Sum"
-            r"|\w+(Accuracy|Crossentropy|Error|IoU))' object has no attribute 'reset_states'",
+            r"'(Functional|Sequential)' object has no attribute 'reset_states'",
             keras=3,
         ),
         Sign("AttributeError", r"'(Ada\w+|Ftrl|Lion|Nadam|RMSprop|SGD)' object has no attribute 'lr'", keras=3),

@@ -66,6 +66,10 @@ NOTICES: dict[str, str] = {
     "never-began": (
         "{task} did not start this cell within {seconds} seconds and was stopped. The next cell restarts it."
     ),
+    "reset-states": (
+        "Keras 3 renamed reset_states() to reset_state(). Lockstep accepts the former name too; elsewhere, use the new "
+        "name or Keras 2."
+    ),
     "wait-broken-off": (
         "{task} no longer waits for the others. To train together again, rerun the cell that creates the strategy."
     ),

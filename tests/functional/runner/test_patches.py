@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runners.wire.client import RunnerClient
-from runners.wire.protocol import MetricEvent, Outcome
+from runners.wire.protocol import MetricEvent, NoticeEvent, Outcome
 from tests.factories.real_supervisor import SessionClient
 
 
@@ -33,3 +33,22 @@ _ = model.fit(np.ones((8, 2), "float32"), np.ones((8, 1), "float32"), epochs=2, 
 
     assert run.outcome == Outcome.ok, run.text
     assert [event.step for event in run.events if isinstance(event, MetricEvent) and event.per == "epoch"] == [1, 2]
+
+
+async def test_a_metric_of_keras_3_is_reset_by_its_former_name_too(client: RunnerClient) -> None:
+    code = """
+import tensorflow as tf
+loss = tf.keras.metrics.Mean()
+for _ in range(2):
+    loss.update_state(3.0)
+    print(float(loss.result()))
+    loss.reset_states()
+    print(float(loss.result()))
+"""
+    session = SessionClient(client, topology="cpu")
+    run = await session.run(code)
+    await session.leave()
+
+    assert run.outcome == Outcome.ok, run.text
+    assert run.text.split() == ["3.0", "0.0"] * 2
+    assert [event.code for event in run.events if isinstance(event, NoticeEvent)] == ["reset-states"]

@@ -650,7 +650,7 @@ tf.keras.callbacks.experimental.BackupAndRestore
         "renamed-in-keras-3",
         IMPORTS
         + """
-tf.keras.metrics.Mean().reset_states()
+tf.keras.Sequential().reset_states()
 """,
     ),
     Mistake(
