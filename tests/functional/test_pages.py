@@ -300,15 +300,18 @@ async def test_pages_of_two_languages_are_kept_apart(client: httpx.AsyncClient) 
     assert english != korean
 
 
-async def test_the_card_of_the_session_shows_the_machine_of_the_first_cell(settings: Settings) -> None:
+async def test_a_lesson_shows_the_machines_of_its_cells_and_the_session_that_of_the_first(settings: Settings) -> None:
     source = settings.lessons_dir / "small/first/lesson.md"
-    source.write_text(source.read_text().replace(":name: hello\n", ":name: hello\n:topology: cpu\n"))
+    text = source.read_text().replace(":name: hello\n", ":name: hello\n:topology: cpu\n")
+    source.write_text(text + "\n```{code-cell} python\n:name: more\n:topology: tpu:8\n\nprint(2)\n```\n")
     app = create_app(settings)
 
     async with app.router.lifespan_context(app), browser_client(app) as client:
         html = (await client.get(LESSON_PAGE)).text
 
     assert 'id="session" data-state="unknown" data-topology="cpu"' in html
+    about = html.partition('aria-label="About this lesson"')[2].partition("</ul>")[0]
+    assert re.findall("CPU|GPU|TPU", about) == ["CPU", "TPU"]
 
 
 async def test_a_page_is_sent_compressed_to_whoever_can_read_it(client: httpx.AsyncClient) -> None:
