@@ -10,7 +10,7 @@ import signal
 import socket as sockets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
@@ -71,33 +71,34 @@ class Lease:
         """End the kernel and its sandbox. Raises LeaseRefused."""
         _send(self.socket, "DELETE", f"/kernels/{self.told.id}")
 
-    def hold(self) -> Future[int]:
-        """Hold the running kernel, in a separate thread.
+    def hold(self, on_end: Callable[[KernelExit], None] = lambda end: None) -> Future[KernelExit]:
+        """Hold the running kernel, in a separate thread, which calls ``on_end`` before the future is done.
 
         Returns:
-            Its exit status once it has ended, negative for a signal. When a supervisor ends, so do its kernels.
+            How it has ended. When a supervisor ends, so do its kernels, as if killed.
         """
-        status: Future[int] = Future()
-        reader = threading.Thread(target=self._hold, args=(status,), name=f"lease-{self.told.id}", daemon=True)
+        end: Future[KernelExit] = Future()
+        reader = threading.Thread(target=self._hold, args=(end, on_end), name=f"lease-{self.told.id}", daemon=True)
         reader.start()
-        return status
+        return end
 
-    def _hold(self, status: Future[int]) -> None:
-        exited: int | None = None
+    def _hold(self, end: Future[KernelExit], on_end: Callable[[KernelExit], None]) -> None:
+        exited: KernelExit | None = None
         while exited is None:
             try:
                 exited = self._read()
             except LeaseRefused:
-                exited = -signal.SIGKILL
+                exited = KernelExit(status=-signal.SIGKILL)
             except (OSError, HTTPException, ValidationError):
                 time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended or is only slow
-        status.set_result(exited)
+        on_end(exited)
+        end.set_result(exited)
 
-    def _read(self) -> int | None:
+    def _read(self) -> KernelExit | None:
         with _asked(self.socket, "GET", f"/kernels/{self.told.id}/exit", timeout_s=_SILENCE_S) as answer:
             while line := answer.readline():
                 if line.strip():
-                    return KernelExit.model_validate_json(line).status
+                    return KernelExit.model_validate_json(line)
         time.sleep(_PAUSE_S)
         return None
 

@@ -26,10 +26,18 @@ from traitlets import Int, Unicode
 
 from runners.jupyter.lease_client import Lease, LeaseRefused
 from runners.jupyter.supervisor_process import SupervisorRecipe, ensure_supervisor, log_tail, private_folder
-from runners.wire.protocol import LeaseRequest
+from runners.wire.protocol import KernelExit, LeaseRequest, LimitName
 
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 _LOOK_EVERY_S = 0.05
+REACHED: dict[LimitName, str] = {
+    "memory": (
+        "its sandbox reached its memory limit. Use a smaller batch or model, less data or fewer devices, or raise "
+        "LOCKSTEP_LIMITS__MEMORY_MB for the runner."
+    ),
+    "sockets": "its sandbox reached its limit of sockets.",
+}
+"""Why a kernel has ended, by the limit that its sandbox reached."""
 
 
 class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
@@ -42,8 +50,8 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
     data_dir = Unicode("data", config=True, help="Where that supervisor finds data sets.")
 
     _lease: Lease | None = None
-    _status: Future[int] | None = None
-    """The exit status of the kernel last launched, until it has been waited for."""
+    _end: Future[KernelExit] | None = None
+    """The end of the kernel last launched, until it has been waited for."""
 
     @cached_property
     def _folder(self) -> Path:
@@ -52,21 +60,21 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
     @property
     def has_process(self) -> bool:
         """True from ``launch_kernel`` until the kernel's end has been waited for."""
-        return self._status is not None
+        return self._end is not None
 
     async def poll(self) -> int | None:
         """Return None while the kernel lives, then its exit status."""
-        if self._status is None:
+        if self._end is None:
             return 0
-        return self._status.result() if self._status.done() else None
+        return self._end.result().status if self._end.done() else None
 
     async def wait(self) -> int | None:
         """Wait for the kernel to end."""
-        if self._status is None:
+        if self._end is None:
             return 0
-        while not self._status.done():  # noqa: ASYNC110 - a thread's future, and the loop may be another each time
+        while not self._end.done():  # noqa: ASYNC110 - a thread's future, and the loop may be another each time
             await asyncio.sleep(_LOOK_EVERY_S)
-        status, self._status = self._status.result(), None
+        status, self._end = self._end.result().status, None
         return status
 
     async def send_signal(self, signum: int) -> None:
@@ -133,7 +141,12 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         if self._lease is None:
             self._lease = self._take(spec)
         self._link(self._lease.files)
-        self._status = self._lease.hold()
+        self._end = self._lease.hold(self._explain)
+
+    def _explain(self, end: KernelExit) -> None:
+        """Log why the kernel ended: Jupyter itself says only that it died."""
+        if end.reached in REACHED:
+            self.log.error("Lockstep ended the kernel: %s", REACHED[end.reached])
 
     def _take(self, spec: LeaseRequest) -> Lease:
         recipe = SupervisorRecipe(

@@ -25,7 +25,7 @@ from runners.jupyter.private_folder import remove_stale_folders
 from runners.kernels.zygote_client import ZygoteClient, ZygoteUnavailable
 from runners.sandbox.handle import CHANNEL_COUNT, Sandbox, SandboxGone
 from runners.sandbox.usage import UsageWatcher
-from runners.wire.protocol import KerasVersion, KernelExit, KernelLease, LeaseRequest
+from runners.wire.protocol import KerasVersion, KernelExit, KernelLease, LeaseRequest, LimitName
 
 log = structlog.get_logger()
 
@@ -68,6 +68,10 @@ class _Lease:
     spec: LeaseRequest
     allocation: DeviceAllocation | None
     exited: asyncio.Future[int]
+    reached: LimitName | None = None
+    """The limit because of which the supervisor has ended the kernel."""
+    memory_kills: int = 0
+    """Processes in the sandbox that the operating system had killed for memory before the kernel started."""
     readers: int = 0
     alone_since: float = field(default_factory=time.monotonic)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -75,7 +79,13 @@ class _Lease:
     def start(self, spec: LeaseRequest) -> None:
         """Fork a kernel, after ending the previous one."""
         key = spec.key.encode()
+        self.reached, self.memory_kills = None, self.sandbox.group.facts().oom_kills
         self.exited = self.sandbox.start_kernel(spec.topology, spec.keras, key, keyboard=True)
+
+    def exit_with(self, status: int) -> KernelExit:
+        """How the kernel ended."""
+        killed = status == -signal.SIGKILL and self.sandbox.group.facts().oom_kills > self.memory_kills
+        return KernelExit(status=status, reached="memory" if killed else self.reached)
 
     def told(self, name: str) -> KernelLease:
         """The lease as its client reads it."""
@@ -257,7 +267,7 @@ class LeaseManager:
             while not exited.done():
                 yield None  # first: a client that has read this holds the lease
                 await asyncio.wait({exited}, timeout=_KEEP_ALIVE_S)
-            yield KernelExit(status=exited.result())
+            yield lease.exit_with(exited.result())
         finally:
             lease.readers -= 1
             lease.alone_since = time.monotonic()
@@ -277,6 +287,8 @@ async def _watch_memory(lease: _Lease, limits: Limits) -> None:
         async with UsageWatcher(lease.sandbox, limits) as usage:
             usage.begin_run()
             await usage.exceeded.wait()
+            if usage.met in ("memory", "sockets"):
+                lease.reached = usage.met
             if usage.met == "sockets":
                 log.warning("kernel ended: its sandbox exceeded its limit of sockets", sockets=limits.sockets)
             if usage.met == "memory":

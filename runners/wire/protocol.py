@@ -340,6 +340,8 @@ class KernelExit(WireModel):
     """A leased kernel has ended; the status is negative for a signal."""
 
     status: int
+    reached: LimitName | None = None
+    """The limit of its sandbox that it reached, if that is why it ended."""
 
 
 class Safeguard(WireModel):

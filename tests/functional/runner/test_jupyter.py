@@ -135,11 +135,14 @@ def test_a_lease_that_nobody_reads_ends_and_one_of_a_manager_without_a_loop_does
         unread.restart(LeaseRequest(topology="cpu", key="k" * 32))
 
 
-async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well(node: RealSupervisor) -> None:
+async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well(
+    node: RealSupervisor, caplog: pytest.LogCaptureFixture
+) -> None:
     install_kernels(node.socket)
     async with started("lockstep-cpu") as (manager, client):
         client.execute("x = b'x' * 700_000_000\nimport time; time.sleep(60)")
         assert await asyncio.wait_for(manager.provisioner.wait(), 40) == -signal.SIGKILL
+        assert "Lockstep ended the kernel: its sandbox reached its memory limit." in caplog.text
         await manager.restart_kernel(now=True)
         await client.wait_for_ready(timeout=60)
         assert await told(client, "print(1)") == "1\n"
