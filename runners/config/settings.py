@@ -104,8 +104,9 @@ class Limits(BaseModel):
     """CPU time of one run, all its processes together."""
     cpu_cores: Annotated[float, Bounds(0.01, 1024, "cores")] = 2.0
     """CPU bandwidth of a session, where the runner can write to a cgroup."""
-    memory_mb: Annotated[int, Bounds(256, 1_048_576, "MiB")] = 2048
-    """Memory of a whole session, swap and the files in its temporary folders included."""
+    memory_mb: Annotated[int, Bounds(256, 1_048_576, "MiB")] = 3072
+    """Memory of a whole session, swap and the files in its temporary folders included. TensorFlow's tutorial on several
+    workers trains in two processes beside its own, with all of MNIST, which takes 2.4 GiB."""
     processes: Annotated[int, Bounds(16, 32_768, "processes and threads")] = 512
     """Processes and threads of a session, counted together."""
     disk_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512

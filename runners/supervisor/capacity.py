@@ -4,7 +4,7 @@
 
 Memory is the lowest limit of a cgroup around the runner (Compose's ``mem_limit`` sets one). Without such a limit, it is
 three quarters of the machine's memory, because the web application and the database run there, too. The constant is for
-the supervisor, a zygote for each version of Keras (260 MiB each), warm kernels and data sets. A seat is an eighth of a
+the supervisor, a zygote for each version of Keras (260 MiB each), warm kernels and data sets. A seat is a twelfth of a
 session's memory limit, 256 MiB by default, and at least 192 MiB: measured, an idle session takes 16 to 21 MiB, and 174
 MiB after a fit on 4 replicas. Seats are overcommitted on purpose: few sessions need much memory at the same time.
 """
@@ -22,7 +22,7 @@ MIN_SESSIONS, MAX_SESSIONS = 2, 200
 RESERVED_MB = 1280
 """MiB reserved for the supervisor, two zygotes, warm kernels and data sets."""
 MIN_SESSION_MB = 192
-SESSIONS_PER_MEMORY_LIMIT = 8
+SESSIONS_PER_MEMORY_LIMIT = 12
 RESERVED_PROCESSES = 2048
 """Processes and threads reserved for everything but sessions."""
 

@@ -21,11 +21,11 @@ def test_seats_follow_memory() -> None:
 
 def test_a_node_of_larger_sessions_has_fewer_and_of_smaller_ones_few_more() -> None:
     counts = {}
-    for memory_mb in (8192, 2048, 256):
+    for memory_mb in (8192, 3072, 256):
         settings = RunnerSettings(limits=Limits(memory_mb=memory_mb))
         counts[memory_mb] = session_capacity(settings, AvailableResources(32_768)).count
 
-    assert counts == {8192: 30, 2048: 123, 256: 164}
+    assert counts == {8192: 46, 3072: 123, 256: 164}
 
 
 def test_there_are_a_few_on_the_smallest_machine_and_an_end_on_the_largest() -> None:
