@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -400,10 +401,9 @@ class _V2Group:
         self._path = path
         self._left = left
         self._known = _CachedReader()
-        self._peak: int | None = None
-        """A descriptor of ``memory.peak``: since Linux 6.12, each has its own peak, which a write resets."""
+        self._peak = _open_peak(path / "memory.peak")
         self._peak_before = 0
-        """Before 6.12 there is only one peak, and it never decreases."""
+        """Before Linux 6.12 there is only one peak, and it never decreases."""
 
     def add(self, pid: int) -> None:
         (self._path / "cgroup.procs").write_text(str(pid))
@@ -417,18 +417,16 @@ class _V2Group:
         )
 
     def reset_peak(self) -> None:
-        try:
-            if self._peak is None:
-                self._peak = os.open(self._path / "memory.peak", os.O_RDWR | os.O_CLOEXEC)
-            os.pwrite(self._peak, b"reset", 0)
-        except OSError:
-            with contextlib.suppress(OSError):  # Linux before 5.19 has none
+        with contextlib.suppress(OSError):  # Linux before 5.19 has no peak
+            if self._peak is not None:
+                os.pwrite(self._peak, b"reset", 0)
+            else:
                 self._peak_before = int((self._path / "memory.peak").read_text())
 
     def _peak_now(self) -> int:
         current = int((self._path / "memory.current").read_text())
         try:
-            if self._peak is not None and not self._peak_before:
+            if self._peak is not None:
                 return max(current, int(os.pread(self._peak, 32, 0)))
             peak = int((self._path / "memory.peak").read_text())
         except OSError:
@@ -444,6 +442,14 @@ class _V2Group:
             os.close(self._peak)
             self._peak = None
         return self._left.note(self, removed=_rmdir([self._path]))
+
+
+def _open_peak(file: Path) -> int | None:
+    """Open ``memory.peak`` if each descriptor of it has its own peak, which a write resets: since Linux 6.12."""
+    with contextlib.suppress(FileNotFoundError):
+        if file.stat().st_mode & stat.S_IWUSR:
+            return os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    return None
 
 
 class _V1Groups:

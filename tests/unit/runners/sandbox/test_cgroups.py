@@ -117,6 +117,26 @@ def test_the_next_supervisor_divides_the_same_group_of_version_2(
     assert not (leaf / "cgroup.subtree_control").exists()
 
 
+def test_only_a_peak_that_can_be_reset_is_kept_open(folder: Path) -> None:
+    peak = folder / "memory.peak"
+    peak.chmod(0o444)  # as before Linux 6.12
+    old = _V2Group(folder, _LeftoverGroups())
+    assert old._peak is None
+    old.reset_peak()
+    assert old.facts().peak_bytes == 4096  # what it has now: the peak is from before
+    assert peak.read_text() == "8192\n"
+
+    peak.chmod(0o644)
+    new = _V2Group(folder, _LeftoverGroups())
+    assert new.facts().peak_bytes == 8192
+    new.reset_peak()
+    assert peak.read_text() == "reset"
+    new.remove()
+
+    peak.unlink()  # as before Linux 5.19
+    assert _V2Group(folder, _LeftoverGroups()).facts().peak_bytes == 4096
+
+
 def test_a_group_that_was_not_empty_is_removed_by_a_later_sweep(tmp_path: Path) -> None:
     folder, left = tmp_path / "group", _LeftoverGroups()
     folder.mkdir()
