@@ -34,6 +34,8 @@ _GUESSED_TCP = 12
 _CONTROLLERS = "+memory +pids +cpu"
 _LEAF = "supervisor"
 """With version 2, the group below a divided one that holds the processes that were in it."""
+_MOST_MOVES = 10
+"""How often the processes of a group are moved into its leaf: while they move, they may start others in the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,19 +371,25 @@ class _V2Groups:
 
 
 def _step_aside(group: Path) -> None:
-    """Move our own processes into a leaf, because a group with processes cannot delegate controllers.
+    """Move the processes of a group into a leaf, because a group with processes cannot delegate controllers.
 
-    Ours are this process, its parent and what that has started, such as the web processes of ``lockstep serve``, and
-    everything in a systemd service (whose unit delegates the group to it).
+    All of them move if the group is a systemd service, or belongs to our unprivileged user, to whom systemd has then
+    delegated it: ``make`` and a shell may be in it. Otherwise they must be ours: this process, its parent and what
+    that has started, such as the web processes of ``lockstep serve``.
     """
-    pids = list(map(int, (group / "cgroup.procs").read_text().split()))
-    if not group.name.endswith(".service") and not all(map(_is_ours, pids)):
-        raise OSError(f"{group} contains other processes")
+    user = os.geteuid()
+    all_may_move = group.name.endswith(".service") or (user > 0 and group.stat().st_uid == user)
     leaf = group / _LEAF
-    leaf.mkdir(exist_ok=True)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            (leaf / "cgroup.procs").write_text(str(pid))
+    for _ in range(_MOST_MOVES):
+        pids = list(map(int, (group / "cgroup.procs").read_text().split()))
+        if not all_may_move and not all(map(_is_ours, pids)):
+            raise OSError(f"{group} contains other processes")
+        if not pids:
+            return
+        leaf.mkdir(exist_ok=True)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                (leaf / "cgroup.procs").write_text(str(pid))
 
 
 def _is_ours(pid: int) -> bool:

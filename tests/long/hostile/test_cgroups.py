@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import secrets
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +22,9 @@ import pytest
 from runners.config.settings import Limits, MiB
 from runners.sandbox import cgroups
 from runners.sandbox.cgroups import CgroupManager, SessionCgroup
+from tests.factories.unprivileged_user import unprivileged_command
 
+PLAIN_USER = 65_533
 LIMITS = Limits(memory_mb=256, processes=16, cpu_cores=0.5)
 
 
@@ -173,6 +178,22 @@ def test_what_a_dead_supervisor_left_is_swept(groups: CgroupManager) -> None:
         os._exit(0)
     os.waitpid(again, 0)
     wait_until(lambda: not left_of(child))  # another supervisor may be removing it, too
+
+
+def test_a_group_of_version_2_that_belongs_to_a_plain_user_is_divided_with_all_in_it(groups: CgroupManager) -> None:
+    if groups.version != 2:
+        pytest.skip("sessions get groups of version 1 here")
+    scope = Path(left_of(os.getpid())[0]).with_name(f"lt-{secrets.token_hex(4)}")
+    scope.mkdir()
+    cgroups._hand_over(scope, PLAIN_USER if os.geteuid() == 0 else os.geteuid())
+    enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(scope), *unprivileged_command(PLAIN_USER)]
+    shells = ["sh", "-c", '"$@"; true', "sh"] * 2  # two processes around it, as in `make serve`
+    divide = "from runners.sandbox import cgroups as c; found = c.detect(); print(found._base); found.close()"
+    try:
+        done = subprocess.run([*enter, *shells, sys.executable, "-c", divide], capture_output=True, text=True)
+        assert Path(done.stdout.strip()).parent == scope, done.stderr
+    finally:
+        wait_until(lambda: cgroups._rmdir([*scope.glob("*/"), scope]))
 
 
 def fill_sockets(kind: str) -> list[socket.socket]:

@@ -84,7 +84,10 @@ def test_a_hierarchy_of_version_2_without_controllers_is_left_as_it_is(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cgroup.controllers", "cgroup.procs"]
 
 
-def test_only_our_own_processes_leave_a_group_of_version_2_that_is_to_be_divided(tmp_path: Path) -> None:
+def test_only_our_own_processes_leave_a_group_of_version_2_that_is_to_be_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     (tmp_path / "supervisor").mkdir()
     moved = tmp_path / "supervisor" / "cgroup.procs"
     web = subprocess.Popen(["sleep", "60"])
@@ -94,7 +97,7 @@ def test_only_our_own_processes_leave_a_group_of_version_2_that_is_to_be_divided
         assert moved.read_text() == str(web.pid)
 
         moved.unlink()
-        for other in (0, 1):  # one of another PID namespace, and init
+        for other in {0, 1} - {os.getppid()}:  # one of another PID namespace, and init
             (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n{other}\n")
             with pytest.raises(OSError, match="contains other processes"):
                 _step_aside(tmp_path)
@@ -102,6 +105,37 @@ def test_only_our_own_processes_leave_a_group_of_version_2_that_is_to_be_divided
     finally:
         web.kill()
         web.wait()
+
+
+def test_all_processes_leave_a_group_that_belongs_to_our_unprivileged_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n1\n")  # such as a shell that runs `make serve`
+    user = os.geteuid() or 1000
+    os.chown(tmp_path, user, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(OSError, match="contains other processes"):
+        _step_aside(tmp_path)
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    _step_aside(tmp_path)
+
+    assert (tmp_path / "supervisor" / "cgroup.procs").read_text() == "1"
+
+
+def test_processes_that_start_while_a_group_is_emptied_leave_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+
+    def start_another(_: int) -> bool:
+        (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n{os.getppid()}\n")
+        return True
+
+    monkeypatch.setattr(cgroups, "_is_ours", start_another)
+    _step_aside(tmp_path)
+
+    assert (tmp_path / "supervisor" / "cgroup.procs").read_text() == str(os.getppid())
 
 
 def test_the_next_supervisor_divides_the_same_group_of_version_2(
