@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from app.cli.ansi_filter import plain_text
 from app.cli.connect_runner import run_events
-from app.lessons.expectations import unmet_expectations
+from app.lessons.expectations import meets_any, unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
 from app.lessons.questions import NUMBER_PLACEHOLDER
 from app.runs.printed_lines import printed_lines
@@ -34,6 +34,8 @@ class CellResult:
     error: ErrorEvent | None
     lines: tuple[str, ...] = ()
     """Its printed text without colors; each lane's text is on separate lines."""
+    error_lines: tuple[str, ...] = ()
+    """Those of ``lines`` that name its errors."""
 
 
 def runnable_cells(lesson: Lesson) -> list[Cell]:
@@ -92,7 +94,9 @@ def traceback_tail(error: ErrorEvent | None) -> tuple[str, ...]:
 
 
 def prediction_errors(lesson: Lesson, result: CellResult) -> list[str]:
-    """What is missing in the output of a cell that answers predictions. Pure."""
+    """What is missing in the output of a cell that answers predictions, or in its ``expect``. Pure."""
+    if result.outcome is Outcome.error and CellTag.raises_exception in result.cell.tags:
+        return _errors_without_result(lesson, result)
     if result.outcome is not Outcome.ok:
         return []
     return [
@@ -100,6 +104,18 @@ def prediction_errors(lesson: Lesson, result: CellResult) -> list[str]:
         " print it, or correct 'from'"
         for one in lesson.predictions
         if one.cell == result.cell.name and one.source is not None and not _prints(one.source, result.lines)
+    ]
+
+
+def _errors_without_result(lesson: Lesson, result: CellResult) -> list[str]:
+    cell = result.cell
+    if result.error is None or meets_any(cell.expect, result.error_lines):
+        return []
+    return [
+        f"cell '{cell.name}' raised {result.error.name}, which its 'expect' does not name, so learners would not see"
+        f" the result of the prediction '{one.name}'; add {result.error.name} to 'expect'"
+        for one in lesson.predictions
+        if one.cell == cell.name and one.source is None
     ]
 
 
@@ -141,4 +157,5 @@ class LessonRunner:
         end = next((event for event in events if isinstance(event, FinishedEvent)), None)
         if end is None:
             return CellResult(cell, Outcome.lost, 0.0, error)
-        return CellResult(cell, end.outcome, end.duration_ms / 1000, error, printed_lines(events))
+        errors = printed_lines(event for event in events if isinstance(event, ErrorEvent))
+        return CellResult(cell, end.outcome, end.duration_ms / 1000, error, printed_lines(events), errors)

@@ -16,6 +16,7 @@ from app.exercises.guesses import read_guess
 from app.exercises.models import PredictionAnswer
 from app.exercises.quizzes import ANSWERS_PER_LEARNER, count_visitor_answer
 from app.i18n import gettext
+from app.lessons.expectations import meets_any
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, CellTag, Lesson, Prediction
 from app.progress.events import PREDICTION_XP, LearningEvent
@@ -176,7 +177,7 @@ def _prediction_view(
     if answer.result is None:
         cell = lesson.cell(prediction.cell)
         ran = run if run is not None and run.created_at >= answer.answered_at else None
-        missed = missing_result_sentence(cell, ran) if cell is not None and ran is not None else ""
+        missed = missing_result_sentence(prediction, cell, ran) if cell is not None and ran is not None else ""
         return PredictionView(prediction, "waiting", guess, missed=missed)
     return PredictionView(
         prediction,
@@ -197,17 +198,26 @@ def settles_predictions(cell: Cell, run: Run) -> bool:
     return Machine.of(run.topology, run.keras) == cell_machines(cell)[0]
 
 
-def can_show_result(prediction: Prediction, cell: Cell, outcome: Outcome) -> bool:
+def can_show_result(prediction: Prediction, cell: Cell, outcome: Outcome, errors: Sequence[str]) -> bool:
     """Whether the result of a prediction may be shown after a run that ended like this. Pure.
 
-    A result that the lesson states is shown only if the cell ran as its author intended.
+    A result that the lesson states is shown only if the cell ran as its author intended: it ended without an error or,
+    if it is to raise one, with an error that its ``expect`` names.
+
+    Args:
+        prediction: what was guessed.
+        cell: the cell that it is about.
+        outcome: how the run ended.
+        errors: the lines of its errors.
     """
-    if outcome == Outcome.error:
-        return prediction.source is not None or CellTag.raises_exception in cell.tags
+    if prediction.source is not None:
+        return outcome in (Outcome.ok, Outcome.error)
+    if CellTag.raises_exception in cell.tags:
+        return outcome == Outcome.error and meets_any(cell.expect, errors)
     return outcome == Outcome.ok
 
 
-def missing_result_sentence(cell: Cell, run: Run) -> str:
+def missing_result_sentence(prediction: Prediction, cell: Cell, run: Run) -> str:
     """Why a run after the guess did not give the prediction's result, in the current language. Pure."""
     if run.outcome not in (Outcome.ok, Outcome.error):
         return gettext("The last run did not finish, so there is no result yet.")
@@ -215,6 +225,8 @@ def missing_result_sentence(cell: Cell, run: Run) -> str:
         own = cell_machines(cell)[0]
         words = gettext("The last run was on another machine. The result comes from a run on {machine}, Keras {keras}.")
         return words.format(machine=topology_label(own.topology), keras=own.keras)
+    if prediction.source is None and CellTag.raises_exception in cell.tags:
+        return gettext("The last run did not end with the error that the lesson expects, so there is no result yet.")
     if run.outcome == Outcome.error:
         return gettext("The last run ended with an error before it showed the result.")
     if run.code.strip() != cell.code.strip():

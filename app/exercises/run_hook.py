@@ -106,6 +106,7 @@ class ExerciseRunHook:
             return
         learner = await lock_current_learner(session, run.learner_id)
         tells = settles_predictions(cell, run)
+        errors: tuple[str, ...] | None = None
         printed: str | None = None
         for prediction in asked:
             key = (learner, run.lesson, prediction.name)
@@ -115,7 +116,9 @@ class ExerciseRunHook:
             answer = await session.get_one(PredictionAnswer, key)
             if not tells or answer.result is not None or answer.answered_at > run.created_at:
                 continue
-            if not can_show_result(prediction, cell, end.outcome):
+            if errors is None:
+                errors = printed_lines(await read_events(session, run.id, "error"))
+            if not can_show_result(prediction, cell, end.outcome, errors):
                 continue
             if printed is None:
                 printed = "\n".join(printed_lines(await read_events(session, run.id, "text")))

@@ -39,6 +39,8 @@ class ExerciseCell(Protocol):
     @property
     def tags(self) -> frozenset[CellTag] | None: ...
     @property
+    def expect(self) -> tuple[str, ...] | None: ...
+    @property
     def needs(self) -> tuple[str, ...] | None: ...
     @property
     def seconds(self) -> int | None: ...
@@ -228,6 +230,8 @@ def prediction_errors(questions: Sequence[SourceQuestion], cells: Sequence[Exerc
             text = f"{what}, which learners do not run; name another cell"
         elif cell.fence_line < question.line:
             text = f"{what}, which comes before it; move the {{predict}} above the cell"
+        elif CellTag.raises_exception in (cell.tags or ()) and not question.source and not cell.expect:
+            text = f"{what}, whose error has no name; add ':expect: ValueError' to the cell, with its own error"
         else:
             continue
         yield LessonError(question.option_line("cell"), text)

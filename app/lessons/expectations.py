@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -101,6 +101,11 @@ def _number_test(token: re.Match[str]) -> NumberTest:
 
 def _parse_number(number: str) -> Decimal:
     return Decimal(number.replace(",", ""))
+
+
+def meets_any(texts: Iterable[str], lines: Sequence[str]) -> bool:
+    """Whether one of the lines contains one of the texts. It reads the last 500 lines."""
+    return any(any(map(Expectation.parse(text).found_in, lines[-_MAX_LINES_COMPARED:])) for text in texts)
 
 
 def unmet_expectations(texts: Sequence[str], lines: Sequence[str]) -> list[str]:

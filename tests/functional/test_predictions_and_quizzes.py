@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from app.exercises import quizzes
 from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.exercises.quizzes import VISITOR_ANSWERS_PER_ADDRESS
+from app.lessons.model import CellTag, Lesson
 from app.main import create_app
 from app.progress.events import PREDICTION_XP, QUIZ_XP
 from app.progress.models import LedgerEntry
@@ -61,13 +62,16 @@ async def run_cell(
     *printed: str,
     code: str = 'print("hello")',
     outcome: str = "ok",
+    error: str | None = None,
     **machine: Any,
 ) -> None:
     run = await press_run(client, code, **machine)
     scripted = await supervisor.run(run["id"])
     await supervisor.emit(scripted, kind="started")
     await supervisor.say(scripted, *printed)
-    await supervisor.finish(scripted, outcome)
+    if error is not None:
+        await supervisor.emit(scripted, kind="error", name=error, value="in worker 0: why", frames=[])
+    await supervisor.finish(scripted, outcome if error is None else "error")
     await ended(client, run["id"])
 
 
@@ -175,6 +179,36 @@ async def test_a_run_that_failed_does_not_reveal_a_result_that_the_lesson_states
     assert "You guessed right." not in shown
 
     await run_cell(client, supervisor)
+
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+
+
+@pytest.fixture
+def raising_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cell of the prediction is to end with an error that it names."""
+    with_exercise = judged_lesson.with_exercise
+
+    def with_error(*args: Any, **more: Any) -> Lesson:
+        lesson = with_exercise(*args, **more)
+        hello, *others = lesson.cells
+        hello = replace(hello, tags=frozenset({CellTag.raises_exception}), expect=("UnavailableError",))
+        return replace(lesson, cells=(hello, *others))
+
+    monkeypatch.setattr(judged_lesson, "with_exercise", with_error)
+
+
+@pytest.mark.usefixtures("stated_result", "raising_cell")
+@pytest.mark.parametrize("other", ["NameError", None])
+async def test_of_a_cell_that_is_to_raise_only_its_own_error_reveals_the_result(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, other: str | None
+) -> None:
+    await guess(client, "16")
+    await run_cell(client, supervisor, error=other)
+    shown = (await client.get(PREDICTION_URL)).text
+    assert "The last run did not end with the error that the lesson expects" in shown
+    assert "You guessed right." not in shown
+
+    await run_cell(client, supervisor, error="UnavailableError")
 
     assert "You guessed right." in (await client.get(PREDICTION_URL)).text
 

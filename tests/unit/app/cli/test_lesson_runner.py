@@ -129,6 +129,18 @@ def test_a_cell_that_answers_a_prediction_has_to_print_the_number(lines: tuple[s
     assert prediction_errors(lesson, CellResult(lesson.cells[0], Outcome.error, 1.0, None, lines)) == []
 
 
+@pytest.mark.parametrize(("raised", "named"), [("UnavailableError: a peer has ended", True), ("NameError: x", False)])
+def test_a_cell_that_raises_what_was_predicted_has_to_name_its_error(raised: str, named: bool) -> None:
+    question = "```{predict} How many?\n:name: lost\n:cell: one\n:answer: 1\n```\n\n"
+    cell = CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]\n:expect: UnavailableError")
+    lesson = render_body(question + cell)
+    result = CellResult(lesson.cells[0], Outcome.error, 1.0, _error(), error_lines=(raised,))
+
+    said = prediction_errors(lesson, result)
+
+    assert said == [] if named else "prediction 'lost'; add NameError to 'expect'" in said[0]
+
+
 def test_an_exercise_runs_as_its_author_solved_it() -> None:
     code = "### BEGIN SOLUTION\n#: x = ...\nx = 1\n### END SOLUTION"
     exercise = CELL.replace("print(1)", code).replace("\n\n", "\n:tags: [exercise]\n\n")

@@ -279,6 +279,11 @@ def test_a_mistake_in_an_exercise_has_its_line(body: str, line: int, words: str)
             3,
             "by 'run', which learners do not run",
         ),
+        (
+            predict(":answer: 1\n").replace("run\n\nprint", "run\n:tags: [raises-exception]\n\nprint"),
+            3,
+            "by 'run', whose error has no name; add ':expect: ValueError' to the cell",
+        ),
     ],
 )
 def test_a_mistake_in_a_question_has_its_line(body: str, line: int, words: str) -> None:
