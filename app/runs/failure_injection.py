@@ -20,9 +20,9 @@ _ACTIONS_BY_STATE: dict[str, tuple[ProcessAction, ...]] = {
     "running": ("kill", "pause", "slow"),
     "paused": ("kill", "resume"),
     "slow": ("kill", "resume"),
-    "ended": ("restart",),
+    "ended": ("restart", "kill", "pause", "slow"),
 }
-"""Actions by the member's state."""
+"""Actions by the member's state; those that need a step of the next run, too (see ``ActionButton``)."""
 _BUTTON_LABELS: dict[ProcessAction, str] = {
     "kill": N_("Kill"),
     "pause": N_("Pause"),
@@ -44,6 +44,7 @@ _PENDING_MESSAGES: dict[ProcessAction, str] = {
 }
 _STEPS_NOT_COUNTED = N_("No steps counted yet: only fit, train_on_batch, and lockstep.log count steps.")
 _STEPS_OF_NEXT_RUN = N_("The steps of the next run count: those of fit, train_on_batch, and lockstep.log.")
+_STEPS_AFTER_START = N_("It has ended. The next run starts it again; the steps of that run count.")
 _STATE_LABELS = {
     "starting": N_("starting"),
     "running": N_("running"),
@@ -59,7 +60,7 @@ _REFUSAL_MESSAGES = {
     "not-started": N_("{task} does not exist yet; run a cell first."),
     "own-process": N_("{task} is the session's own process. Restart the session instead."),
     "still-running": N_("{task} has not ended."),
-    "has-ended": N_("{task} has ended; start it again first."),
+    "has-ended": N_("{task} has ended. Start it again, or enter a step of the next run."),
     "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so it never reaches that step."),
     "step-passed": N_("{task} has already passed that step. Choose a later step."),
     "not-scheduled": N_("There is nothing to cancel: {task} reached that step, or this was canceled before."),
@@ -88,6 +89,8 @@ class ActionButton:
     words: str
     label: str
     """``words`` with the name of the process."""
+    needs_step: bool = False
+    """Whether it needs a step of the next run, because the process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +145,17 @@ def cluster_members(info: SessionInfo) -> tuple[ClusterMemberView, ...]:
 
 
 def _member_view(topology: Topology, member: ClusterMember, *, busy: bool) -> ClusterMemberView:
+    ended = member.state == "ended"
     own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # only restarting the session restarts it
-    actions = [action for action in _ACTIONS_BY_STATE[member.state] if not (own and action == "restart")]
+    actions = () if ended and own else _ACTIONS_BY_STATE[member.state]
+    buttons = [_action_button(action, member.task, needs_step=ended and action != "restart") for action in actions]
     return ClusterMemberView(
         task=member.task,
         color=lane_color(topology, member.task),
         state=member.state,
         words=gettext(_STATE_LABELS[member.state]),
         address=member.address,
-        buttons=tuple(_action_button(action, member.task) for action in actions),
+        buttons=tuple(button for button in buttons if not (button.needs_step and member.serves)),
         scheduled=_pending_failure_view(member, busy=busy),
     )
 
@@ -158,16 +163,26 @@ def _member_view(topology: Topology, member: ClusterMember, *, busy: bool) -> Cl
 def _pending_failure_view(member: ClusterMember, *, busy: bool) -> PendingFailureView | None:
     if member.scheduled is None:
         return None
-    step, at_step = member.step, number(member.scheduled.at_step)
+    at_step = number(member.scheduled.at_step)
+    cancel = _action_button("cancel", member.task)
     sentence = gettext(_SCHEDULED_MESSAGES[member.scheduled.action]).format(task=member.task, step=at_step)
     return PendingFailureView(
         words=gettext(_PENDING_MESSAGES[member.scheduled.action]).format(step=at_step),
-        progress=gettext(_STEPS_NOT_COUNTED if busy else _STEPS_OF_NEXT_RUN)
-        if step is None
-        else gettext("It is now at step {step}.").format(step=number(step)),
-        buttons=(_immediate_button(member.scheduled.action, member.task), _action_button("cancel", member.task)),
+        progress=_step_sentence(member, busy=busy),
+        buttons=(cancel,)
+        if member.state == "ended"
+        else (_immediate_button(member.scheduled.action, member.task), cancel),
         chip=ActionButton("cancel", sentence, f"{gettext(_BUTTON_LABELS['cancel'])}: {sentence}"),
     )
+
+
+def _step_sentence(member: ClusterMember, *, busy: bool) -> str:
+    """How far the process is from the step that a failure waits for."""
+    if member.state == "ended":
+        return gettext(_STEPS_AFTER_START)
+    if member.step is None:
+        return gettext(_STEPS_NOT_COUNTED if busy else _STEPS_OF_NEXT_RUN)
+    return gettext("It is now at step {step}.").format(step=number(member.step))
 
 
 def _immediate_button(action: ProcessAction, task: str) -> ActionButton:
@@ -175,9 +190,9 @@ def _immediate_button(action: ProcessAction, task: str) -> ActionButton:
     return ActionButton(action, words, f"{words}: {task}")
 
 
-def _action_button(action: ProcessAction, task: str) -> ActionButton:
+def _action_button(action: ProcessAction, task: str, *, needs_step: bool = False) -> ActionButton:
     words = gettext(_BUTTON_LABELS[action])
-    return ActionButton(action, words, f"{words}: {task}")
+    return ActionButton(action, words, f"{words}: {task}", needs_step)
 
 
 async def inject_failure(

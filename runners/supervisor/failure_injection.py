@@ -54,8 +54,10 @@ def check_failure(
             )
         if state != "ended":
             return FailureRefusal(409, "still-running", f"{failure.task} has not ended")
-    elif state == "ended":
-        return FailureRefusal(409, "has-ended", f"{failure.task} has ended; restart it first")
+    elif state == "ended" and (failure.at_step is None or failure.task == lanes[0]):
+        return FailureRefusal(
+            409, "has-ended", f"{failure.task} has ended; restart it first, or give a step for its next process"
+        )
     return None
 
 

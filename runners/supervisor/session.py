@@ -428,7 +428,7 @@ class Session:
         who = " and ".join(ended)
         run.add("notice", code=code, values={"tasks": who}, text=text.format(tasks=who))
         if not apart:
-            await self._fresh_kernel()
+            await self._fresh_cluster()
             return
         for task in ended:
             await self.inject_failure(InjectedFailure(task=task, action="restart"))
@@ -436,6 +436,18 @@ class Session:
             async with asyncio.timeout(_JOIN_S):
                 while self._ended_members():  # noqa: ASYNC110 - PID 1 tells of them in its own time
                     await asyncio.sleep(_LOOK_S)
+
+    async def _fresh_cluster(self) -> None:
+        """Restart all processes; failures that a learner has injected for the next run wait in the new ones."""
+        pending = [
+            InjectedFailure(task=member.task, action=member.scheduled.action, at_step=member.scheduled.at_step)
+            for member in self.members
+            if member.scheduled
+        ]
+        await self._fresh_kernel()
+        with contextlib.suppress(SandboxGone):
+            for failure in pending:
+                await self.inject_failure(failure)
 
     def _may_start_apart(self, tasks: list[str]) -> bool:
         """Whether the rest of the cluster can continue without these processes."""

@@ -157,6 +157,36 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
 
 
 @pytest.mark.usefixtures("offering")
+async def test_a_process_that_has_ended_takes_failures_for_a_step_of_the_next_run(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    name = await cluster(client, supervisor)
+    waits = PendingFailure(action="kill", at_step=3)
+    ended = MEMBERS[1].model_copy(update={"state": "ended", "step": 7, "scheduled": waits})
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"members": (MEMBERS[0], ended)})
+
+    panel = (await client.get(PANEL)).text
+
+    assert "It has ended. The next run starts it again; the steps of that run count." in panel
+    assert "It is now at step 7." not in panel
+    assert re.findall(r'aria-label="([^"]+: worker 1)"', panel) == [
+        "Cancel: worker 1",
+        "Start again: worker 1",
+        "Kill: worker 1",
+        "Pause: worker 1",
+        "Slow: worker 1",
+    ]
+    assert re.findall(r'class="needs-step" aria-label="([^"]+)"', panel) == [
+        "Kill: worker 1",
+        "Pause: worker 1",
+        "Slow: worker 1",
+    ]
+    served = ended.model_copy(update={"serves": True, "scheduled": None})
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"members": (MEMBERS[0], served)})
+    assert re.findall(r'aria-label="([^"]+: worker 1)"', (await client.get(PANEL)).text) == ["Start again: worker 1"]
+
+
+@pytest.mark.usefixtures("offering")
 @pytest.mark.parametrize(
     ("code", "words", "now"),
     [

@@ -153,7 +153,8 @@ class ClusterManager:
             task: a lane.
             action: one of ``protocol.InjectedFailure``.
             at_step: the step to wait for; None: now.
-            late: do it now if the task is already past that step.
+            late: do it now if the task is already past that step, and nothing if it has ended, because each process
+                repeats the commands of the code. Otherwise, the failure of an ended task waits for its next process.
 
         Returns:
             ``done``, ``scheduled``, ``passed`` (the task is past the step, nothing was done), ``not-scheduled`` (there
@@ -167,7 +168,7 @@ class ClusterManager:
         if action == "cancel":
             return "done" if self._cancel(number) else "not-scheduled"
         if waits and action in FailureAction.__members__:
-            if self._state.step(number) < at_step:
+            if self._state.step(number) < at_step if number in self._pids else not late:
                 self._scheduled[number] = action, at_step
                 self._state.await_step(number, at_step, FailureAction[action])
                 return "scheduled"
@@ -270,9 +271,11 @@ class ClusterManager:
 
     def _start(self, number: int) -> None:
         """Fork a task's process and pass the kernel its ends of the link and pipes. Raises OSError if that fails."""
-        self._cancel(number)
         self._starts[number] += 1
         self._state.begin(number, self._starts[number])
+        if number in self._scheduled:  # after the last process had ended
+            action, at_step = self._scheduled[number]
+            self._state.await_step(number, at_step, FailureAction[action])
         with contextlib.ExitStack() as ours:
             link, kernels_link = map(ours.enter_context, socket.socketpair())
             out, to_out = _pipe(ours)

@@ -166,6 +166,26 @@ async def test_a_killed_worker_is_named_and_the_whole_cluster_is_restarted(worke
         await workers.client.inject_failure(workers.session, InjectedFailure(task="ps 0", action="kill"))
 
 
+async def test_a_failure_waits_for_the_next_run_which_starts_the_cluster_again(workers: SessionClient) -> None:
+    assert (await workers.run("import lockstep")).outcome == "ok"
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="kill"))
+    later = InjectedFailure(task="worker 1", action="kill", at_step=2)
+    waiting = await workers.client.inject_failure(workers.session, later)
+    assert (waiting.members[1].state, waiting.members[1].scheduled) == (
+        "ended",
+        PendingFailure(action="kill", at_step=2),
+    )
+
+    train = "import lockstep\nfor i in range(4):\n    lockstep.log(i, loss=1.0)\n    print(i, flush=True)"
+    told = await workers.run(train)
+
+    notices = [event.code for event in told.events if event.kind == "notice"]
+    assert notices == ["cluster-restarted", "member-ended"]
+    assert told.lanes() == {"worker 0": "0\n1\n2\n3\n", "worker 1": "0\n1\n"}
+    again = await workers.run(train)
+    assert again.outcome == "ok"
+
+
 async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_named(client: RunnerClient) -> None:
     learner = SessionClient(client, topology="workers:1+evaluator")
     assert (await learner.run("kept = 1")).outcome == "ok"

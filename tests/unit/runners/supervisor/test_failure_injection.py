@@ -12,6 +12,7 @@ SERVING = (
     ClusterMember(task="coordinator", state="running"),
     ClusterMember(task="worker 0", state="running", serves=True),
 )
+OWN_ENDED = (ClusterMember(task="worker 0", state="ended"), ClusterMember(task="worker 1", state="running"))
 ENDED = (ClusterMember(task="worker 0", state="running"), ClusterMember(task="worker 1", state="ended"))
 
 
@@ -22,6 +23,7 @@ ENDED = (ClusterMember(task="worker 0", state="running"), ClusterMember(task="wo
         (InjectedFailure(task="worker 2", action="kill"), "workers:2", RUNNING, "unknown-task"),
         (InjectedFailure(task="worker 1", action="kill"), "workers:2", (), "not-started"),
         (InjectedFailure(task="worker 1", action="pause"), "workers:2", ENDED, "has-ended"),
+        (InjectedFailure(task="worker 0", action="pause", at_step=3), "workers:2", OWN_ENDED, "has-ended"),
         (InjectedFailure(task="worker 1", action="restart"), "workers:2", RUNNING, "still-running"),
         (InjectedFailure(task="worker 0", action="restart"), "workers:2", RUNNING, "own-process"),
         (InjectedFailure(task="worker 1", action="resume", at_step=3), "workers:2", RUNNING, "not-at-a-step"),
@@ -44,6 +46,7 @@ def test_what_can_be_done_is_not_refused() -> None:
     assert check_failure(InjectedFailure(task="worker 1", action="kill", at_step=5), workers, RUNNING) is None
     assert check_failure(InjectedFailure(task="worker 1", action="restart"), workers, ENDED) is None
     assert check_failure(InjectedFailure(task="worker 0", action="pause"), workers, RUNNING) is None
+    assert check_failure(InjectedFailure(task="worker 1", action="kill", at_step=5), workers, ENDED) is None
 
 
 def test_a_pending_failure_can_be_canceled_and_a_server_can_be_killed_at_once() -> None:

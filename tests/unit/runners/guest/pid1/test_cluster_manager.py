@@ -179,6 +179,37 @@ def test_a_process_that_has_ended_waits_for_nothing(team: tuple[ClusterManager, 
     assert members.place(0).shared_state.failure_at(1) == -1
 
 
+def test_a_failure_that_is_injected_after_the_end_waits_for_the_next_process(
+    team: tuple[ClusterManager, Told],
+) -> None:
+    members, _ = team
+    board = members.place(0).shared_state
+    board.set_step(1, 7)
+    members.apply("worker 1", "kill")
+    assert members.apply("worker 1", "pause", 5, late=False) == "scheduled"
+
+    members.apply("worker 1", "restart")
+
+    assert states(members.members()) == ["running", "running"]
+    assert scheduled(members) == [None, {"action": "pause", "at_step": 5}]
+    board.set_step(1, 5)
+    assert board.take_failure(1) == FailureAction.pause
+    members.place(1).send_command("worker 1", "pause", reached=True)
+    members.read_commands()
+    assert states(members.members()) == ["running", "paused"]
+
+
+def test_code_that_kills_a_process_at_a_step_does_not_kill_its_successor(team: tuple[ClusterManager, Told]) -> None:
+    members, _ = team
+    members.apply("worker 1", "kill")
+    members.apply("worker 1", "kill", 5)  # another process has only now come to this line
+
+    members.apply("worker 1", "restart")
+
+    assert scheduled(members) == [None, None]
+    assert members.place(0).shared_state.failure_at(1) == -1
+
+
 def test_the_notebooks_own_process_counts_as_ended_as_soon_as_it_is_killed(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
     members.apply("worker 0", "kill")
