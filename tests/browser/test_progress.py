@@ -8,6 +8,8 @@ import re
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from app.db import Database, now
+from app.progress.models import LedgerEntry
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
@@ -76,6 +78,29 @@ async def test_on_a_phone_award_cards_do_not_cover_run_wherever_it_is(hall: Visi
     assert award is not None
     assert run["y"] < 160, "it is where cards would be"
     assert award["y"] >= run["y"] + run["height"]
+
+
+async def test_a_phone_shows_one_award_card_and_the_next_once_it_is_closed(hall: VisitorFactory) -> None:
+    visitor, account = await admit_signed_in(hall, "Ada Byron", width=390, height=844)
+    page = await visitor.open(LESSON)
+    await expect(page.locator("#progress-header-button")).to_contain_text("0 of 100 XP")
+    db = Database(visitor.site.database)
+    async with db.writing() as session:
+        for name in ("first-run", "ten-runs"):
+            entry = LedgerEntry(
+                learner_id=account.learner_id, kind="achievement", subject=name, xp=5, occurred_at=now()
+            )
+            session.add(entry)
+    await db.close()
+
+    await page.reload()
+
+    cards = page.locator(".award")
+    await expect(cards).to_have_count(1)
+    await expect(cards).to_contain_text("First step")
+    await cards.get_by_role("button").click()
+    await expect(cards).to_have_count(1)
+    await expect(cards).to_contain_text("Warmed up")
 
 
 @pytest.mark.long

@@ -7,8 +7,8 @@ import badge from "./badge.css";
 
 const STAYS_MS = 9_000;
 const MOST = 2;
-/** In a lower window (px), such as above a phone's keyboard, there is room for one. */
-const LOW = 500;
+/** A smaller window, such as a phone's, has room for one: it is at the top, where the page says what it is about. */
+const ROOMY = "(min-width: 46.01rem) and (min-height: 500px)";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(badge + css);
@@ -38,7 +38,7 @@ export function show(cards: HTMLElement[]): void {
 }
 
 function fill(): void {
-  const most = window.innerHeight < LOW ? 1 : MOST;
+  const most = window.matchMedia(ROOMY).matches ? MOST : 1;
   while (place && waiting.length && place.childElementCount < most) hang(place, waiting.shift() as HTMLElement);
 }
 
