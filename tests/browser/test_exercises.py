@@ -61,6 +61,12 @@ class Exercise(CellPageObject):
         return self.panel.locator(f'.check[data-check="{name}"]')
 
 
+async def height_of(place: Locator) -> float:
+    box = await place.bounding_box()
+    assert box is not None
+    return round(box["height"])
+
+
 async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_the_solution(
     hall: VisitorFactory,
 ) -> None:
@@ -224,6 +230,30 @@ async def test_a_quiz_says_of_each_choice_why_and_may_be_answered_again(hall: Vi
     await expect(page.locator("#quiz-what-divides")).to_contain_text("Correct.")
     await page.reload()
     await expect(quiz.get_by_label("The number of examples")).to_be_checked()
+
+
+async def test_a_reload_keeps_the_space_of_checks_and_answers(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    exercise, quiz, order = Exercise(page), page.locator("#quiz-what-divides"), page.locator("#prediction-order")
+    await exercise.write(WRONG)
+    await exercise.panel.get_by_role("button", name="Check").click()
+    await exercise.judged("1 of 2 checks passed")
+    await exercise.check("It is the mean").get_by_role("button", name="Show a hint").click()
+    await expect(exercise.panel).to_contain_text("Divide by what?")
+    await quiz.get_by_label("The number of replicas").check()
+    await quiz.get_by_role("button", name="Answer").click()
+    await expect(quiz).to_have_attribute("data-state", "wrong")
+    await order.get_by_role("button", name="Skip and run").click()
+    await expect(order).not_to_have_attribute("data-state", "open")
+    body = exercise.panel.locator(".exercise-body")
+    places = {"mean": body, "quiz": quiz, "order": order}
+    heights = {name: await height_of(place) for name, place in places.items()}
+    await page.route("**/work", lambda _route: None)  # it never answers
+
+    await page.reload()
+
+    await expect(body).not_to_have_attribute("data-passed", "no")
+    assert {name: await height_of(place) for name, place in places.items()} == heights
 
 
 async def test_an_exercise_is_done_by_keyboard_alone(hall: VisitorFactory) -> None:

@@ -11,6 +11,7 @@ from playwright.async_api import Page, expect
 from tests.browser.accessibility import assert_accessible_everywhere
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.test_running import MOVED
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 
@@ -65,6 +66,24 @@ async def test_a_cell_of_ones_own_sees_the_variables_of_the_lesson_and_stays(hal
     assert await own.code() == "print('seen', secret)"
     before = await page.locator("section.cell[data-cell]").evaluate_all("all => all.map(cell => cell.dataset.cell)")
     assert before[before.index("strategy") + 1] == own.name
+
+
+async def test_a_reload_keeps_the_space_of_own_cells(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(LESSON)
+    for text in ("first = 1\n" * 12, "second = 2"):
+        async with answered(page, "PUT"):
+            await add_below(page, "strategy")
+            await page.keyboard.insert_text(text)
+    own, row = page.locator(".scratch"), page.locator("[data-after=strategy]")
+    await expect(page.get_by_role("button", name="Delete all my cells")).to_be_visible()
+    await row.evaluate("row => row.scrollIntoView()")
+    await page.add_init_script(MOVED)
+
+    await page.reload()
+
+    await expect(own).to_have_count(2)
+    await expect(row).to_be_in_viewport()
+    assert await page.evaluate("moved") < 0.01
 
 
 async def test_own_cells_are_moved_and_deleted_with_the_keyboard_and_restored(hall: VisitorFactory) -> None:

@@ -18,6 +18,7 @@ import { setUpViewOptions } from "../../runs/frontend/view-options";
 import { make } from "../../web/frontend/element";
 import { storeSpace } from "../../web/frontend/reserved-space";
 import { language, say } from "../../web/frontend/strings";
+import { ownCellSpace, ownCellsShown, workSpace } from "./late-content";
 
 /** Moves drafts that this browser has stored under former names of the lesson or its cells. */
 function followRenames(lesson: string, roots: HTMLElement[]): void {
@@ -80,7 +81,8 @@ export function setUpCells(): void {
   });
   window.addEventListener("pagehide", () => {
     for (const cell of cells.all) cell.keep();
-    storeSpace([...cells.all.flatMap((cell) => cell.space()), ...panel.space()]);
+    const cellSpace = cells.all.flatMap((cell) => cell.space());
+    storeSpace([...cellSpace, ...workSpace(), ...ownCellSpace(), ...panel.space()]);
   });
   shareDrafts(lesson, own, drafts);
   setUpDownloads(own);
@@ -99,7 +101,7 @@ export function setUpCells(): void {
     remove: (cell) => cells.remove(cell),
     moved: () => cells.arrange(),
   };
-  const complete = scratch ? addScratchCells(page) : Promise.resolve();
+  const complete = (scratch ? addScratchCells(page) : Promise.resolve()).finally(ownCellsShown);
   void complete
     .then(() => retryUntilAnswered(() => runs.restore(lesson, (name) => cells.all.find((cell) => cell.name === name))))
     .finally(() => {
