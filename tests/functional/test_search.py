@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -95,6 +97,24 @@ async def test_comments_contain_all_words_and_the_newest_come_first(database: Da
     assert await found(database, "副本", "번") == ["각 副本 한 번"]
     assert await found(database, "\\") == []
     assert await found(database) == []
+
+
+@pytest.mark.parametrize(("word", "slow"), [("loss", False), ("副本", False), ("größe", True)])
+async def test_only_letters_outside_ascii_are_compared_by_the_slow_rules_of_a_locale(
+    database: Database, ada: Account, monkeypatch: pytest.MonkeyPatch, word: str, slow: bool
+) -> None:
+    await store(database, ada, f"a {word} here", word, "another")
+    statements: list[str] = []
+    async with database.session() as session:
+        scalars = session.scalars
+
+        async def read(statement: Any) -> Any:
+            statements.append(str(statement.compile(session.get_bind())))
+            return await scalars(statement)
+
+        monkeypatch.setattr(session, "scalars", read)
+        assert len(await queries.find_comments(session, [word], ())) == 2
+        assert ("ILIKE" in statements[0]) is (slow and session.get_bind().dialect.name == "postgresql")
 
 
 async def test_a_search_reads_so_many_comments_at_most_the_newest_first(
