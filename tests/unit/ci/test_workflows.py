@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +24,55 @@ def workflow(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_a_workflow_may_only_read(workflow: dict[str, Any]) -> None:
     assert workflow["permissions"] == {"contents": "read"}
     more = {name: job["permissions"] for name, job in workflow["jobs"].items() if "permissions" in job}
-    to_publish = {"image": {"contents": "read", "packages": "write", "id-token": "write"}}
+    to_publish = {
+        "build": {"contents": "read", "packages": "write"},
+        "publish": {"packages": "write", "id-token": "write"},
+    }
     assert more == (to_publish if workflow["name"] == "release" else {})
 
 
 def test_only_a_tag_of_a_version_releases_and_nothing_of_it_is_run_as_code() -> None:
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
-    release: dict[Any, Any] = yaml.safe_load(text)
+    release = read_release()
     assert release[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+*"]}}  # YAML reads `on` as a truth value
-    commands = [step["run"] for step in release["jobs"]["image"]["steps"] if "run" in step]
-    assert not [command for command in commands if re.search(r"\$\{\{ (?!matrix\.)", command)]
+    assert not re.search(r"\$\{\{ (?!matrix\.)", commands(release["jobs"]["build"], release["jobs"]["publish"]))
 
 
 def test_a_release_has_both_architectures_an_inventory_its_origin_and_a_signature() -> None:
-    job = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]["image"]
-    commands = "\n".join(step.get("run", "") for step in job["steps"])
-    for part in ("linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "--push", "cosign sign --yes"):
-        assert part in commands
-    for image in job["strategy"]["matrix"]["image"]:
+    build, publish = read_release()["jobs"]["build"], read_release()["jobs"]["publish"]
+    for part in ('--platform "linux/${{ matrix.architecture }}"', "--sbom=true", "--provenance=mode=max", "--push"):
+        assert part in commands(build)
+    assert publish["needs"] == "build"
+    for architecture in build["strategy"]["matrix"]["architecture"]:
+        assert f'"$IMAGE:$version-{architecture}"' in commands(publish)
+    assert "cosign sign --yes" in commands(publish)
+    assert build["strategy"]["matrix"]["image"] == publish["strategy"]["matrix"]["image"]
+    for image in build["strategy"]["matrix"]["image"]:
         assert (ROOT / "docker" / f"{image}.Dockerfile").exists()
         assert f"lockstep-{image}:${{LOCKSTEP_VERSION:-0.1.0.dev0}}" in (ROOT / "docker-compose.yml").read_text()
+
+
+def test_no_architecture_of_a_release_is_emulated() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert "matrix.architecture == 'arm64' && 'ubuntu-24.04-arm'" in text
+    assert "qemu" not in text
+
+
+@pytest.mark.parametrize("prefix", ["", "school/", "registry.example.org/school"])
+def test_a_release_without_the_name_of_a_registry_stops_with_a_sentence(prefix: str) -> None:
+    (check,) = [step["run"] for step in read_release()["jobs"]["build"]["steps"] if "PREFIX" in step.get("env", {})]
+    for value, status in ((prefix, 1), ("registry.example.org/school/", 0)):
+        done = subprocess.run(["bash", "-ec", check], env={"PREFIX": value}, capture_output=True, text=True)
+        assert done.returncode == status
+        assert ("LOCKSTEP_IMAGE_PREFIX to registry/owner/" in done.stdout) == bool(status)
+
+
+def read_release() -> dict[Any, Any]:
+    read: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    return read
+
+
+def commands(*jobs: dict[str, Any]) -> str:
+    return "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
 
 
 def test_a_workflow_has_an_end_and_one_run_at_a_time(workflow: dict[str, Any]) -> None:
