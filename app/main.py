@@ -52,14 +52,14 @@ from app.runs.feature import FEATURE as RUNS
 from app.runs.judgements import RUN_HOOKS
 from app.runs.lesson_lookup import LESSON_SOURCES
 from app.search.feature import FEATURE as SEARCH
-from app.settings import Settings
+from app.settings import Settings, is_public_url
 from app.site_switches import SwitchStates
 from app.topic_relay import TopicRelay
 from app.tracing import Tracing, activate, start_tracing
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
 from app.web.body_limit import BodyLimit
-from app.web.client_network import logged_network
+from app.web.client_network import UntrustedProxyWarning, logged_network
 from app.web.cookies import CookieMiddleware
 from app.web.csrf import SameOriginOnly
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS, AppKey
@@ -194,6 +194,8 @@ def _middleware(
         names = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
         probes = [path for feature in FEATURES for path in feature.health_check_paths]
         stack.insert(5, Middleware(TrustedHosts, names=names, by_address=probes))
+    if is_public_url(settings.public_url):
+        stack.insert(0, Middleware(UntrustedProxyWarning))
     if settings.metrics_address:
         stack = [Middleware(HttpMetrics), *stack, Middleware(RouteNoter)]
     return stack
