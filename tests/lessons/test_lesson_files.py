@@ -24,6 +24,12 @@ CATALOG = shipped_catalog()
 LESSONS = list(CATALOG.every())
 RUNNERS = Path(__file__).parents[2] / "runners"
 PLACEHOLDER = re.compile(r"\{\w*\}")
+PARTS = {
+    "en": ("After this lesson you can", "What to remember", "Further reading"),
+    "ko": ("이 레슨을 마치면 다음을 할 수 있습니다.", "기억할 것", "더 읽을거리"),
+    "zh": ("学完本课，你能够", "要点", "延伸阅读"),
+}
+"""By language: the words before the list of what learners can do afterwards, and the last two headings."""
 
 
 def test_no_file_has_a_mistake() -> None:
@@ -42,6 +48,21 @@ def test_it_has_a_drawing_in_its_language(lesson: Lesson) -> None:
     drawings = re.findall(r"assets/[\w-]+(?:\.(ko|zh))?\.svg", lesson.source)
     assert drawings
     assert set(drawings) <= {lesson.language if lesson.language != "en" else ""}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_it_says_what_it_teaches_asks_and_ends_with_what_to_read(lesson: Lesson) -> None:
+    aims, recap, reading = PARTS[lesson.language]
+    begin, *sections = re.split(r"^## (.+)\n", lesson.source, flags=re.MULTILINE)
+    texts = dict(zip(sections[::2], sections[1::2], strict=True))
+
+    assert begin.count("\n- ", begin.index(f"\n{aims}\n\n- ")) >= 3
+    assert len(lesson.exercises) >= 2
+    assert lesson.predictions
+    assert len(lesson.quizzes) >= 2
+    assert texts[recap].count("\n- ") >= 3
+    assert len(re.findall(r"\]\(https://", texts[reading])) >= 2
+    assert list(texts)[-2:] == [recap, reading]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
