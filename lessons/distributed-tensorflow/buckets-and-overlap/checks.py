@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,14 +171,14 @@ def filled(work: Work) -> None:
         equal(work.call("fill", sizes, limit), buckets_of(sizes, limit), mistakes=usual_mistakes(sizes, limit))
 
 
-def hidden_gradients(work: Work) -> tuple[list[list[int]], list[np.ndarray]]:
-    """Buckets in an order that follows from nothing, and gradients with a row for each replica."""
+def hidden_gradients(work: Work, number: int = 4) -> tuple[list[list[int]], list[np.ndarray]]:
+    """So many buckets in an order that follows from nothing, and gradients with a row for each replica."""
     untouched(work, "sums", "all_reduces_in")
     rng = work.rng
     shapes = [(REPLICAS, *rng.integers(2, 5, size=int(rank)).tolist()) for rank in rng.integers(1, 4, 9)]
     order = [int(position) for position in rng.permutation(9)]
-    first, second = int(rng.integers(2, 4)), int(rng.integers(5, 7))
-    buckets = [order[:first], order[first:second], order[second:8], order[8:]]
+    cuts = [0, *sorted(int(cut) for cut in rng.choice(range(1, 9), number - 1, replace=False)), 9]
+    buckets = [order[begin:end] for begin, end in pairwise(cuts)]
     return buckets, [rng.normal(size=shape).astype("float32") for shape in shapes]
 
 
@@ -216,15 +217,16 @@ def sums(work: Work) -> None:
     hints=["Call `context.all_reduce` once for each bucket, with the list of its gradients."],
 )
 def counted(work: Work) -> None:
-    buckets, gradients = hidden_gradients(work)
-    graph = work.graph("sums", buckets, *gradients)
-    close(graph.result, [gradient.sum(axis=0) for gradient in gradients])
-    equal(
-        graph.collectives,
-        REPLICAS * len(buckets),
-        mistakes={
-            "There is an all-reduce for each gradient.": REPLICAS * len(gradients),
-            "All gradients are in one all-reduce.": REPLICAS,
-            "There is no all-reduce in the graph: the replicas did not exchange anything.": 0,
-        },
-    )
+    for number in work.rng.choice(range(2, 8), 2, replace=False):
+        buckets, gradients = hidden_gradients(work, int(number))
+        graph = work.graph("sums", buckets, *gradients)
+        close(graph.result, [gradient.sum(axis=0) for gradient in gradients])
+        equal(
+            graph.collectives,
+            REPLICAS * len(buckets),
+            mistakes={
+                "There is an all-reduce for each gradient.": REPLICAS * len(gradients),
+                "All gradients are in one all-reduce.": REPLICAS,
+                "There is no all-reduce in the graph: the replicas did not exchange anything.": 0,
+            },
+        )
