@@ -1286,3 +1286,28 @@ def test_a_schedule_is_judged_where_small_batches_converge(monkeypatch: pytest.M
     answers = {"schedule": lambda steps, base_rate, factor: steps * [base_rate]}
     module.compare_losses(ScriptedWork(answers, {}, 0), base_rate=0.04, factor=8, epochs=4, most=1.25)
     assert next(drawn, None) is None
+
+
+@pytest.mark.parametrize(("diverged", "passed"), [(0, True), (2, True), (3, False)])
+def test_a_schedule_may_diverge_on_two_problems_of_ten(
+    diverged: int, passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = np.ones(10)
+    large[:diverged] = np.nan
+    drawn = iter([np.ones(10), large])
+
+    class Problems:
+        def __init__(self, rng: np.random.Generator) -> None: ...
+
+        def losses(self, rates: list[float], batch: int) -> np.ndarray:
+            return next(drawn)
+
+    module = checks_module("batch-size-and-learning-rate")
+    monkeypatch.setattr(module, "Trainings", Problems)
+    work = ScriptedWork({"schedule": lambda steps, base_rate, factor: steps * [base_rate]}, {}, 0)
+    judge = functools.partial(module.compare_losses, work, base_rate=0.04, factor=8, epochs=4, most=1.25)
+    if passed:
+        judge()
+    else:
+        with pytest.raises(CheckFailed, match="diverge"):
+            judge()

@@ -10,6 +10,7 @@ from runners.checks import Work, check, close, fail
 
 FEATURES, WIDTH, CLASSES, HIDDEN_LAYERS = 16, 32, 4, 6
 EXAMPLES, BASE_BATCH, PROBLEMS = 8192, 32, 10
+MOST_DIVERGED = 2  # of 10: right schedules diverge on one problem in a hundred, those without a warm-up on nearly all
 
 
 def estimates(gradients: np.ndarray, batch: int) -> tuple[float, float, int]:
@@ -149,8 +150,9 @@ def compare_losses(work: Work, base_rate: float, factor: int, epochs: int, most:
         trainings = Trainings(work.rng)
         small = trainings.losses(factor * steps * [base_rate], BASE_BATCH)
     large = trainings.losses(numbers.tolist(), factor * BASE_BATCH)
-    diverged = int(np.sum(~np.isfinite(large)))
-    if diverged:
+    converged = np.isfinite(large)
+    diverged = int(np.sum(~converged))
+    if diverged > MOST_DIVERGED:
         fail(
             "With {factor} times the batch, {number} of {count} training runs diverge. "
             "The rate in the first step is {rate}.",
@@ -159,7 +161,7 @@ def compare_losses(work: Work, base_rate: float, factor: int, epochs: int, most:
             count=PROBLEMS,
             rate=float(numbers[0]),
         )
-    ratio = float(np.mean(large / small))
+    ratio = float(np.mean((large / small)[converged]))
     if not ratio < most:
         fail(
             "With {factor} times the batch, the loss is {ratio} times that of small batches. It has to be below "
