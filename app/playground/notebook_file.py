@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _VERSION = 4
 _MOST_READ = 1_000
 """Cells of a notebook, with those that are empty or of another kind. Each takes nbformat a millisecond."""
+_LOWEST_HEADING = 6
 MAX_DATA_BYTES = 90_000
 """Less than a cell can have, in UTF-8."""
 _DATA_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl")
@@ -90,7 +91,7 @@ def _without_outputs(found: dict[str, Any]) -> dict[str, Any]:
     """The same notebook with only the kind and the source of each cell. Old notebooks have worksheets of cells."""
     version = int(found["nbformat"])
     sheets = [found] if version >= _VERSION else found["worksheets"]
-    if (count := sum(len(sheet["cells"]) for sheet in sheets)) > _MOST_READ:
+    if (count := sum(max(1, len(sheet["cells"])) for sheet in sheets)) > _MOST_READ:
         check_cell_count(count)
     if version >= _VERSION:
         parts = {"nbformat": version, "nbformat_minor": 4, "metadata": {}}  # from 5 on, cells have IDs
@@ -106,7 +107,8 @@ def _bare_cell(cell: dict[str, Any]) -> dict[str, Any]:
 
 def _bare_old_cell(cell: dict[str, Any]) -> dict[str, Any]:
     if cell["cell_type"] != "code":
-        level = {"level": int(cell["level"])} if cell["cell_type"] == "heading" else {}
+        # nbformat writes as many number signs, however many gigabytes they take
+        level = {"level": min(int(cell["level"]), _LOWEST_HEADING)} if cell["cell_type"] == "heading" else {}
         return {"cell_type": cell["cell_type"], "metadata": {}, "source": cell.get("source", "")} | level
     return {"cell_type": "code", "metadata": {}, "input": cell.get("input", ""), "outputs": [], "language": "python"}
 

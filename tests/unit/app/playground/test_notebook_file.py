@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -52,6 +53,19 @@ def test_a_notebook_of_an_older_version_is_read_too() -> None:
     assert read(text) == [("code", "print 1"), ("text", "## Results")]
 
 
+def test_a_heading_of_a_huge_level_takes_no_memory() -> None:
+    cells = [{"cell_type": "heading", "source": "Results", "level": 10**8}]
+    text = json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]})
+    tracemalloc.start()
+    try:
+        found, (_, peak) = read(text), tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert found == [("text", "###### Results")]
+    assert peak < 50_000_000  # without a limit, 200,000,000
+
+
 def test_a_script_is_split_where_it_says_so_and_keeps_its_titles() -> None:
     cells = read_notebook_file("a.py", "import os\n\n# %% Training\nx = 1\n\n# %% [markdown]\n# *Why?*\n")
 
@@ -69,6 +83,7 @@ def test_a_script_is_split_where_it_says_so_and_keeps_its_titles() -> None:
         ("a.ipynb", notebook(*[code("x")] * 201)),
         ("a.ipynb", notebook(*[code("")] * 20_000)),
         ("a.ipynb", json.dumps({"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "raw"}]}] * 2_000})),
+        ("a.ipynb", json.dumps({"nbformat": 3, "worksheets": [{"cells": []}] * 20_000})),
     ],
 )
 def test_a_file_with_more_cells_than_a_page_can_have_is_refused_before_they_are_read(name: str, text: str) -> None:
