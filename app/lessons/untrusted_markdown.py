@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache, partial
@@ -33,6 +33,8 @@ MAX_LENGTH = 10_000
 """In characters. Parsing takes longer for a longer text, in bad cases with its square: the source is shown instead."""
 _MAX_OPENINGS = 600
 """Per text, of brackets and of HTML comments. Each may cost a search up to the end of the text."""
+MAX_PAGE_LENGTH = 100_000
+"""In characters, of all texts of a page. They take up to three seconds, and a page may have five times as much."""
 MAX_HTML_BYTES = 100_000
 """Per text. Markup makes a text longer: if it is more than this, the source is shown."""
 _HIGHLIGHTED_LANGUAGES = frozenset(
@@ -167,6 +169,17 @@ def render_untrusted_markdown(source: str) -> Markup:
     if not is_parsed or len(html) > MAX_HTML_BYTES:
         html = _listing(escapeHtml(shown))
     return Markup(_CLEANER.clean(html).strip())  # noqa: S704 - sanitized
+
+
+def render_untrusted_texts(sources: Iterable[str]) -> Iterator[Markup]:
+    """The texts of a page as safe HTML, as much of them rendered as a page may have; the rest are shown as written."""
+    left = MAX_PAGE_LENGTH
+    for source in sources:
+        if len(source) <= left:
+            left -= len(source)
+            yield render_untrusted_markdown(source)
+        else:
+            yield Markup(_listing(escapeHtml(escape_bidi_controls(source))).strip())  # noqa: S704 - escaped
 
 
 async def run_in_render_thread(function: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from app.i18n import LANGUAGE_CODES, gettext
 from app.lessons.highlight import highlight_learners_code
 from app.lessons.model import Block, Cell, Lesson, LessonStatus, Prose
-from app.lessons.untrusted_markdown import render_untrusted_markdown
+from app.lessons.untrusted_markdown import render_untrusted_texts
 from app.runs.machines import Machine
 
 COURSE = "~playground"
@@ -56,10 +56,11 @@ def shared_playground(slug: str, language: str, title: str, machine: Machine, ce
 
 def _blocks(cells: Sequence[SharedCell], machine: Machine) -> Iterable[Block]:
     highlighted = highlight_learners_code(cell.source for cell in cells if cell.kind == "code")
+    texts = render_untrusted_texts(cell.source for cell in cells if cell.kind == "text")
     number = 0
     for cell in cells:
         if cell.kind == "text":
-            yield Prose(render_untrusted_markdown(cell.source), 1)
+            yield Prose(next(texts), 1)
             continue
         number += 1
         yield Cell(

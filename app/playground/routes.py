@@ -30,6 +30,7 @@ from app.db import Database
 from app.errors import InvalidInput
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Lesson
+from app.lessons.untrusted_markdown import run_in_render_thread
 from app.playground.notebook_file import read_notebook_file
 from app.playground.pages import TOPOLOGIES, own_playground
 from app.playground.sharing import (
@@ -109,7 +110,7 @@ async def show_shared(request: Request, lang: str, share_id: ShareId, db: Databa
     """A shared copy, for everyone who knows its address; search engines are told to leave it out."""
     async with db.session() as session:
         share = await get_share(session, share_id)
-    lesson = await asyncio.to_thread(as_lesson, share, lang)
+    lesson = await run_in_render_thread(as_lesson, share, lang)
     context = {**_page_context(lesson), "share": share, "canonical": None}
     page = render_page(request, "playground/shared.html", **context)
     page.headers.update(_UNLISTED)

@@ -54,7 +54,7 @@ async def get_share(session: AsyncSession, share_id: str, *, hidden: bool = Fals
 
 
 def as_lesson(share: SharedPlayground, language: str) -> Lesson:
-    """The copy as a page. Pure. Rendering half a megabyte takes long: call it in a thread."""
+    """The copy as a page. Pure. Rendering half a megabyte takes long: call it in the render thread."""
     machine = Machine.of(share.topology, share.keras)
     return shared_playground(share.id, language, share.title, machine, share.cells)
 

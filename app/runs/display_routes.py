@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
+from app.lessons.untrusted_markdown import run_in_render_thread
 from app.runs.dispatcher import RunDispatcherDep
 from app.runs.display_text import PLOTS
 from app.runs.errors import DisplayNotFound, OutputDeleted
@@ -48,7 +48,7 @@ async def run_display_text(
     data = await _data(dispatcher, learner, run_id, seq, "text/markdown", "text/latex")
     (media_type, source), *_ = data.items()
     convert = markdown_to_html if media_type == "text/markdown" else latex_to_html
-    html = await asyncio.to_thread(convert, source)
+    html = await run_in_render_thread(convert, source)
     return _document(HTMLResponse(html), UNTRUSTED_DOCUMENT_POLICY)
 
 

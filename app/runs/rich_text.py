@@ -21,7 +21,7 @@ from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.web.user_text import escape_bidi_controls
 
 MOST_TEXT = 20_000
-"""Characters of Markdown, which take at most half a second. A longer text is shown as it was written."""
+"""Characters of Markdown, which take a second or two at most. A longer text is shown as it was written."""
 MOST_HTML = 1 << 20
 """Characters of the result, which can be longer than its source: rows of a table are filled in."""
 _MOST_FORMULA = 2_000

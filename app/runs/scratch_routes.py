@@ -24,7 +24,7 @@ from app.i18n import gettext
 from app.lessons.highlight import highlight_learners_code
 from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson
-from app.lessons.untrusted_markdown import render_untrusted_markdown, run_in_render_thread
+from app.lessons.untrusted_markdown import render_untrusted_markdown, render_untrusted_texts, run_in_render_thread
 from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep
 from app.runs.lesson_lookup import RequestedLesson
 from app.runs.models import ScratchCell
@@ -204,16 +204,17 @@ def _views(lesson: Lesson, page: Sequence[ScratchCell], shown: Collection[str]) 
         if scratch.name in shown
     ]
     highlighted = highlight_learners_code(scratch.source for scratch, _ in ordered if scratch.kind == "code")
+    texts = render_untrusted_texts(scratch.source for scratch, _ in ordered if scratch.kind == "text")
     return [
-        _view_text(scratch, after)
+        _view_text(scratch, after, next(texts))
         if scratch.kind == "text"
         else _view_code(lesson, scratch, after, numbers[scratch.name], next(highlighted))
         for scratch, after in ordered
     ]
 
 
-def _view_text(scratch: ScratchCell, after: str) -> ScratchView:
-    return ScratchView(scratch, after, None, render_untrusted_markdown(scratch.source), gettext("Your text"))
+def _view_text(scratch: ScratchCell, after: str, html: Markup) -> ScratchView:
+    return ScratchView(scratch, after, None, html, gettext("Your text"))
 
 
 def _view_code(lesson: Lesson, scratch: ScratchCell, after: str, number: int, highlighted: Markup) -> ScratchView:

@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 import pytest
 
 from app.i18n import gettext, use_language
+from app.lessons import untrusted_markdown
 from app.lessons.untrusted_markdown import (
     MATH_ATTRIBUTES,
     MAX_HTML_BYTES,
     MAX_LENGTH,
     render_untrusted_markdown,
+    render_untrusted_texts,
     run_in_render_thread,
 )
 from tests.factories.xss_payloads import XSS_PAYLOADS
@@ -101,6 +103,16 @@ def test_the_worst_text_takes_a_moment_and_stays_small(source: str) -> None:
 def test_a_text_that_opens_more_than_anybody_writes_is_shown_as_it_is(opening: str) -> None:
     assert "<pre" not in render_untrusted_markdown(opening * 600)
     assert render_untrusted_markdown(opening * 601).startswith('<pre class="listing"')
+
+
+def test_of_many_texts_of_a_page_only_a_part_is_rendered_and_all_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted_markdown, "MAX_PAGE_LENGTH", 20)
+
+    first, long, other, last = render_untrusted_texts(["*first*", "<b>\u202e*" * 10, "*other*", "*the last*"])
+
+    assert (first, other) == ("<p><em>first</em></p>", "<p><em>other</em></p>")
+    assert long == f'<pre class="listing" tabindex="0"><code>{"&lt;b&gt;[U+202E]*" * 10}</code></pre>'
+    assert "*the last*" in last
 
 
 async def test_what_renders_apart_leaves_other_threads_free_and_knows_the_language() -> None:

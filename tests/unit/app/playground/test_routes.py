@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -15,7 +16,9 @@ from sqlalchemy import select, update
 
 from app.accounts.models import Account
 from app.db import now
-from app.playground import sharing
+from app.lessons.model import Lesson
+from app.playground import routes, sharing
+from app.playground.models import SharedPlayground
 from app.playground.pages import OWN_KEY
 from app.playground.personal_data import export_shares
 from app.runs.models import Run
@@ -119,6 +122,20 @@ async def test_a_copy_is_run_and_forked_by_whoever_has_the_link(
         (made,) = await session.scalars(select(Run).where(Run.lesson == f"~playground/{copy}"))
         owner = (await session.scalars(select(Account))).one()
         assert made.learner_id != owner.learner_id
+
+
+async def test_a_copy_is_rendered_in_the_thread_for_that(
+    ada: httpx.AsyncClient, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered_in = []
+
+    def as_lesson(share: SharedPlayground, language: str) -> Lesson:
+        rendered_in.append(threading.current_thread().name)
+        return sharing.as_lesson(share, language)
+
+    monkeypatch.setattr(routes, "as_lesson", as_lesson)
+    assert (await stranger.get(f"/en/playground/shared/{await shared_id(ada)}")).status_code == 200
+    assert rendered_in == ["learners-text_0"]
 
 
 async def test_a_copy_stays_as_it_was_when_its_owner_changes_the_playground(ada: httpx.AsyncClient) -> None:
