@@ -76,8 +76,11 @@ class AccountMailer:
 async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
     """Whether an email may still be sent: its account is active, and the address is still the account's own.
 
-    A pending address also counts, while the link that was sent to it is valid.
+    A pending address also counts, while the link that was sent to it is valid. If the email names an account as its
+    writer, that must be active, too.
     """
+    if mail.sender_id is not None and not await _is_active(session, mail.sender_id):
+        return False
     if mail.account_id is None:
         return True
     account = await session.get(Account, mail.account_id)
@@ -89,3 +92,8 @@ async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
     return (
         account.email == mail.recipient or await session.scalar(moving.where(EmailLink.used_at.is_(None))) is not None
     )
+
+
+async def _is_active(session: AsyncSession, account_id: str) -> bool:
+    active = (Account.id == account_id, Account.disabled_at.is_(None))
+    return await session.scalar(select(Account.id).where(*active)) is not None

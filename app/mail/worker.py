@@ -59,7 +59,7 @@ class OutboxWorker:
         async with self._db.session() as session:
             wanted = await self._should_send(session, mail)
         if not wanted:
-            _log.info("email dropped: its account was deleted or has another address", mail=mail.id)
+            _log.info("email dropped: an account was closed, or has another address", mail=mail.id)
             await outbox.delete_sent(self._db, mail)
             return True
         self._handing = asyncio.create_task(self._transport.send(mail))

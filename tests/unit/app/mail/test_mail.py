@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.accounts.emails import should_send
+from app.accounts.models import Account
 from app.bus import Bus
 from app.db import Database, now
 from app.mail import outbox
@@ -19,6 +21,7 @@ from app.mail.models import EmailState, OutboxEmail
 from app.mail.renderer import TemplatedEmail, render_email
 from app.mail.transport import SmtpServer, SmtpTransport, Transport
 from app.mail.worker import OutboxWorker
+from tests.factories.accounts import store_account
 from tests.factories.smtp_server import PASSWORD, USER, SmtpMailbox, make_certificate, serve_smtp
 
 SENDER = "Lockstep <learn@example.org>"
@@ -204,6 +207,21 @@ async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Databas
         await send_all(database, plain(address))
     assert postbox.recipients == ["ada@example.org"]
     assert [mail.state for mail in await kept(database)] == [EmailState.failed]
+
+
+async def test_what_a_disabled_account_wrote_is_not_sent(database: Database) -> None:
+    ada, grace, tess = [await store_account(database, name=name) for name in ("Ada", "Grace", "Tess")]
+    written = [replace(a_mail(ada.email), account_id=ada.id, sender_id=sender.id) for sender in (grace, tess)]
+    await post(database, *written)
+    async with database.writing() as session:
+        await session.execute(update(Account).where(Account.id == grace.id).values(disabled_at=now()))
+
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
+        await send_all(database, plain(address))
+
+    assert postbox.recipients == [ada.email], "only what Tess wrote"
+    assert not await kept(database)
 
 
 async def test_the_mail_of_a_sender_that_was_killed_is_doubted_not_sent(database: Database) -> None:
