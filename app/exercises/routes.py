@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -37,6 +37,7 @@ from app.runs.views import RunOut, run_out
 from app.web.access import Access
 from app.web.client_network import ClientAddress
 from app.web.dependencies import DatabaseDep
+from app.web.json_request import JsonRequest
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 from app.web.security_headers import NO_STORE
@@ -50,10 +51,8 @@ HintsOpen = Annotated[str, Query(max_length=200, pattern=r"^[0-9]{0,2}(,[0-9]{0,
 """The number of open hints of each check on the page, separated by commas."""
 
 
-class SubmissionIn(BaseModel):
+class SubmissionIn(JsonRequest):
     """Code to be judged."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str
     key: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{16,64}$")]

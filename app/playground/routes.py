@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
@@ -48,6 +48,7 @@ from app.runs.scratch_cells import add_scratch_cells
 from app.web.access import Access
 from app.web.dependencies import DatabaseDep, site_origin
 from app.web.forms import FormFields, count_field
+from app.web.json_request import JsonRequest
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import is_htmx_request, render_cached_page, render_fragment, render_page
 from app.web.security_headers import NO_STORE
@@ -59,10 +60,8 @@ ShareId = Annotated[str, Path(max_length=64)]
 _UNLISTED = {"x-robots-tag": "noindex", "cache-control": "no-cache"}
 
 
-class FileIn(BaseModel):
+class FileIn(JsonRequest):
     """A notebook or a script from the learner's disk."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(max_length=300)]
     text: str

@@ -17,15 +17,14 @@ from app.runs.lesson_lookup import LessonLookupDep, RequestedLesson
 from app.runs.models import CodeDraft
 from app.runs.quotas import QuotaOwner
 from app.web.access import Access
+from app.web.json_request import JsonRequest
 from app.web.security_headers import NO_STORE
 
 router = APIRouter(tags=[Access.account])
 
 
-class DraftIn(BaseModel):
+class DraftIn(JsonRequest):
     """A change to a draft. ``lesson`` is ``course/slug``; no code means that the cell was reset."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lesson: str
     cell: str

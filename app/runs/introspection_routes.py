@@ -6,7 +6,7 @@ import time
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from app.accounts.dependencies import OptionalLearnerId
@@ -16,16 +16,15 @@ from app.runs.lesson_lookup import LessonLookupDep
 from app.runs.machines import choose_machine, lesson_machines
 from app.runs.service import check_code
 from app.web.access import Access
+from app.web.json_request import JsonRequest
 from app.web.security_headers import NO_STORE
 from runners.wire.protocol import MAX_CODE_BYTES, IntrospectionRequest
 
 router = APIRouter(tags=[Access.learner])
 
 
-class QuestionIn(BaseModel):
+class QuestionIn(JsonRequest):
     """A question about code of a lesson, to the session on one of its machines. ``cursor`` counts characters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lesson: str
     topology: str

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -43,6 +43,7 @@ from app.runs.scratch_cells import (
     move_scratch_cell,
 )
 from app.web.access import Access
+from app.web.json_request import JsonRequest
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 from app.web.security_headers import NO_STORE
@@ -53,10 +54,8 @@ ScratchName = Annotated[str, Path(pattern=f"^{NAME_PATTERN}$")]
 CellName = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")]
 
 
-class NewCellIn(BaseModel):
+class NewCellIn(JsonRequest):
     """A cell to add after the cell ``after``. ``name`` brings back one that was deleted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     after: CellName
     kind: ScratchKind = "code"
@@ -65,19 +64,15 @@ class NewCellIn(BaseModel):
     name: Annotated[str, Field(pattern=f"^({NAME_PATTERN})?$")] = ""
 
 
-class ChangeIn(BaseModel):
+class ChangeIn(JsonRequest):
     """A change to a cell: its source, its title, or both."""
-
-    model_config = ConfigDict(extra="forbid")
 
     source: str | None = None
     title: str | None = None
     seen_version: Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class MoveIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MoveIn(JsonRequest):
     after: CellName
 
 

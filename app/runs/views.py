@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from app.db import now
 from app.runs.models import Run
 from app.runs.queue_position import QueuePosition
+from app.web.json_request import JsonRequest
 
 
-class RunIn(BaseModel):
+class RunIn(JsonRequest):
     """A request to run code. ``lesson`` is ``course/slug``.
 
     ``topology`` and ``keras`` are the learner's choice among those that the cell offers; None means the default.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     lesson: str
     cell: str
