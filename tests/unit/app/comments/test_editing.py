@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
+from app.accounts.models import Account
 from app.comments import editing, moderation, queries
 from app.comments.errors import (
     CommentNotFound,
@@ -21,6 +22,7 @@ from app.comments.errors import (
 from app.comments.models import Comment, CommentState, CommentVersion
 from app.comments.permissions import Viewer
 from app.db import now
+from app.rate_limit import RateLimitPolicy, TooManyAttempts
 from tests.factories.comments import NEW, NOBODY, Commenters
 
 
@@ -160,6 +162,24 @@ async def test_a_comment_can_be_changed_only_so_often(people: Commenters) -> Non
     async with people.db.session() as session:
         with pytest.raises(EditLimitReached):
             await editing.edit_comment(session, people.ada, root.id, "Once more", editing.MAX_EDITS)
+
+
+async def test_edits_of_all_comments_together_are_limited(
+    people: Commenters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "EDITS_PER_AUTHOR", RateLimitPolicy(free_attempts=2))
+    first, second = await people.write(people.ada, "One"), await people.write(people.ada, "Two")
+    others = await people.write(people.bob, "Three")
+
+    async def edit(author: Account, comment: Comment, edits: int = 0) -> None:
+        async with people.db.writing() as session:
+            await editing.edit_comment(session, author, comment.id, f"{comment.id} {edits}", edits)
+
+    await edit(people.ada, first)
+    await edit(people.ada, second)
+    with pytest.raises(TooManyAttempts):
+        await edit(people.ada, first, 1)
+    await edit(people.bob, others)
 
 
 async def test_who_writes_too_fast_is_told_how_long_to_wait(people: Commenters) -> None:
