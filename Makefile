@@ -1,6 +1,7 @@
 # Lockstep's everyday commands. They all run `make setup` first, which skips steps whose inputs have not changed.
 #
 #   make serve [HOST=127.0.0.1] [PORT=8000]   set up if needed, then serve at http://HOST:PORT
+#        [SCIENCE=1]                          with SciPy, Numba and others for learners' code: docs/operate/packages.md
 #   make test                                 set up for tests, check and test: every change must pass this
 #   make test-long [PART="soak matrix"]       run the slow tests, the folders of tests/long
 #     [LESSONS="dtensor each-machine"]        with the cells of some lessons, or of one on each kind of machine
@@ -34,7 +35,7 @@ checks := check-style check-types check-imports check-frontend-types check-front
 .SILENT:
 
 setup: need-python
-	$(PYTHON) .ci/setup.py
+	$(PYTHON) .ci/setup.py $(if $(SCIENCE),--science)
 
 setup-tests: need-python
 	$(PYTHON) .ci/setup.py --tests

@@ -36,6 +36,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "benchmarks/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,
+    "locks/science.txt": ("lessons",),
     "pyproject.toml": ALL,
     ".ci/": ALL,
     ".ci/long-tests-passed-at": (),

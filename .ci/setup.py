@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> int:
     """Run the missing steps. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
     parser.add_argument("--tests", action="store_true", help="also set up what only the tests need")
+    parser.add_argument("--science", action="store_true", help="also install the science packages, for learners' code")
     parser.add_argument("--docs", action="store_true", help="only set up what building the documentation needs")
     parser.add_argument(
         "--missing", action="store_true", help="only print the packages of Debian and Ubuntu that are missing"
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
     try:
         with (ROOT / "Makefile").open() as door:  # one setup at a time
             take_turn(door)
-            set_up_docs() if wanted.docs else set_up(wanted.tests)
+            set_up_docs() if wanted.docs else set_up(wanted.tests, wanted.science)
     except Trouble as trouble:
         print(f"\nSetup stopped: {trouble}", file=sys.stderr)
         return 1
@@ -90,7 +91,7 @@ def take_turn(door: TextIO) -> None:
         fcntl.flock(door, fcntl.LOCK_EX)
 
 
-def set_up(tests: bool) -> None:
+def set_up(tests: bool, science: bool) -> None:
     """All steps, in order."""
     check_python(sys.version_info[:2])
     bring_system_packages([need for need in NEEDS if tests or not need.only_tests])
@@ -98,6 +99,7 @@ def set_up(tests: bool) -> None:
         check_namespaces()
     make_environment()
     install_packages(tests)
+    install_science(science)
     install_project()
     install_node_modules(tests)
     build_frontend()
@@ -184,6 +186,17 @@ def install_packages(tests: bool) -> None:
             check_room(shutil.disk_usage(ROOT).free)
             say("packages", f"installing the packages in {lock.relative_to(ROOT)}; TensorFlow is large")
             pip("packages", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
+
+
+def install_science(wanted: bool) -> None:
+    """Install what only learners' code imports, if asked to. Once it is there, each setup keeps it as it is locked."""
+    if not wanted and not (NOTES / "science.stamp").is_file():
+        return
+    lock = ROOT / "locks" / "science.txt"
+    with once("science", digest([lock])) as needed:
+        if needed:
+            say("packages", f"installing the packages in {lock.relative_to(ROOT)}")
+            pip("science", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
 
 
 def install_project() -> None:

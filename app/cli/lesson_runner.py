@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from app.cli.ansi_filter import plain_text
 from app.cli.connect_runner import run_events
+from app.imports.packages import how_to_install
 from app.lessons.expectations import meets_any, unmet_expectations
 from app.lessons.model import Cell, CellTag, Lesson
 from app.lessons.questions import NUMBER_PLACEHOLDER
@@ -23,6 +24,7 @@ from runners.wire.protocol import ErrorEvent, FinishedEvent, Outcome, RunRequest
 _TRACEBACK_LINES = 12
 _INVALID_IN_NAME = re.compile(r"[^a-z0-9]")
 """The characters of a topology that a session's name cannot have."""
+_NO_MODULE = re.compile(r"No module named '(\w+)'$")
 _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
 
 
@@ -66,8 +68,14 @@ def _outcome_error(result: CellResult) -> str | None:
     if outcome is Outcome.ok:
         return None
     if outcome is Outcome.error and error is not None:
-        return f"cell '{cell.name}' raised {error.name}: {plain_text(error.value)[:300]}"
+        return f"cell '{cell.name}' raised {error.name}: {plain_text(error.value)[:300]}{_installation(error)}"
     return f"cell '{cell.name}' ended with '{outcome}'"
+
+
+def _installation(error: ErrorEvent) -> str:
+    """How to install the package of a module that was not found; empty after other errors."""
+    missing = _NO_MODULE.match(plain_text(error.value)) if error.name == "ModuleNotFoundError" else None
+    return f"; {how_to_install(missing[1])}" if missing is not None else ""
 
 
 def error_line(result: CellResult) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from app.imports.packages import imported_modules, is_missing
 from app.imports.report import Report
 from app.imports.source import slug, yaml_text
 from app.imports.source_tree import UnusableFile
@@ -48,6 +49,8 @@ class CellWriter:
     """The text of a file beside the document. Raises ``UnusableFile``."""
     written: set[str] = field(default_factory=set)
     """The files that a cell writes for those below it."""
+    looked_for: set[str] = field(default_factory=set)
+    """The files that have been looked for beside the document."""
     names: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number of each name that more than one cell would have."""
@@ -82,6 +85,8 @@ class CellWriter:
             magic = code.lstrip().split()[0]
             self.report.note(place, f"cell tagged skip-execution: {magic} does not run in the sandbox")
             kept.append(CellTag.skip_execution)
+        if not {CellTag.skip_execution, CellTag.raises_exception}.intersection(kept):
+            self._find_missing_modules(code, place)
         issue = find_syntax_issue(code)
         if issue is not None and _NO_BREAK_SPACE in code:
             self.report.note(place, "no-break spaces in the code replaced by spaces")
@@ -109,15 +114,17 @@ class CellWriter:
         names = [*_FILE_NAME.findall(code), *(f"{module}.py" for module in _MODULE.findall(code))]
         lines: list[str] = []
         for name in names:
-            if name in self.written:
+            if name in self.written or name in self.looked_for:
                 continue
-            self.written.add(name)
+            self.looked_for.add(name)
             try:
                 text = self.read_text(name)
             except UnusableFile as e:
+                self.written.add(name)
                 self.report.note(place, f"kept, but it may fail: a cell cannot read '{name[:60]}' ({e})")
                 continue
             if text is not None:
+                self.written.add(name)
                 self.report.note(place, f"a cell above it writes '{name[:60]}', which a sandbox lacks")
                 lines += self._writing(name, text, place)
         return lines
@@ -130,6 +137,11 @@ class CellWriter:
             self.count += 1
             head = [f":name: {self._name('', name, code, place)}", f":caption: {name}", ":tags: [hide-input]", ""]
             yield from [*_fenced(code, "{code-cell} ipython3", head), ""]
+
+    def _find_missing_modules(self, code: str, place: str) -> None:
+        for module in dict.fromkeys(imported_modules(code)):
+            if f"{module}.py" not in self.written and is_missing(module):
+                self.report.missing_modules.setdefault(module, []).append(place)
 
     # --- names ---
 

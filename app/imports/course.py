@@ -18,6 +18,7 @@ from app.imports.book import CoursePlan, ModulePlan
 from app.imports.code_cells import CellWriter
 from app.imports.notebook import read_notebook
 from app.imports.outline import Page, index_pages, make_page
+from app.imports.packages import how_to_install
 from app.imports.prose import TextRewriter
 from app.imports.references import References
 from app.imports.report import CannotImport, Change, Report
@@ -95,6 +96,10 @@ def import_course(
     summary = plan.summary or f"Imported from {tree.root.name or title}."
     toml = _course_toml(title, summary, [(name, [p.slug for p in module]) for name, module in modules if module])
     _write(target, toml, lessons, report, replace)
+    for module, places in report.missing_modules.items():
+        others = f" (the first of {len(places)} cells)" if len(places) > 1 else ""
+        text = f"imports {module}, which is not installed: {how_to_install(module)}"
+        report.warnings.append(Change(f"{places[0]}{others}", text))
     return ImportedCourse(target, len(lessons), sum(lesson.cells for lesson in lessons))
 
 

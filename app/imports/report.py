@@ -29,6 +29,8 @@ class Report:
     """What the pages of the result cannot show."""
     failures: list[Change] = field(default_factory=list)
     """Files that were left out, and errors that are left in the result."""
+    missing_modules: dict[str, list[str]] = field(default_factory=dict)
+    """Modules that are not installed here, with the places of the cells that import them."""
 
     def note(self, place: str, text: str) -> None:
         """Add a change, unless the same is said of the same place."""

@@ -125,7 +125,8 @@ ERROR_HINTS = {
     ),
     "no-network": N_("There is no network in the sandbox. Load data with keras.datasets, or create it in the cell."),
     "package-missing": N_(
-        "{package} is not installed, and there is no network to install it from. The cell has to do without it."
+        "{package} is not installed on this site, and there is no network to install it from. Only the people "
+        "who run the site can add it."
     ),
     "variable-in-a-function": N_(
         "A tf.function may create variables in its first call only. Create the variable, layer or optimizer "

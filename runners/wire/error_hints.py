@@ -18,6 +18,14 @@ Need = Literal["keras-2", "tpu", "servers"]
 """What another session would have that this one has not: Keras 2, a TPU, or parameter servers."""
 _MOST_TEXT = 20_000
 """Characters of a message that are searched."""
+_PACKAGES = (
+    "arviz|bokeh|bs4|catboost|cupy|cv2|dask|datasets|flax|gensim|geopandas|gym|gymnasium|horovod|hvplot|jax|keras_cv"
+    "|keras_hub|keras_nlp|keras_tuner|lightgbm|mlflow|networkx|nltk|numba|openpyxl|optax|pandas_datareader|polars"
+    "|pyarrow|pymc|quantecon|scipy|seaborn|skimage|sklearn|spacy|statsmodels|sympy|tensorflow_addons"
+    "|tensorflow_federated|tensorflow_models|tensorflow_probability|tensorflow_recommenders|tensorflow_text|torch"
+    "|torchaudio|torchvision|transformers|wandb|xarray|xgboost|yfinance"
+)
+"""Modules of well-known packages. Another name that is not found may be misspelled, or a file of the learner's."""
 _KERAS_3 = "/keras/src/"
 _DISTRIBUTE = "/tensorflow/python/distribute/"
 
@@ -317,13 +325,9 @@ ERROR_HINTS: tuple[ErrorHint, ...] = (
     ),
     ErrorHint(
         "package-missing",
-        "{package} is not installed, and there is no network to install it from. The cell has to do without it.",
-        Sign(
-            "ModuleNotFoundError",
-            r"No module named '(?P<package>datasets|horovod|jax|keras_cv|keras_hub|keras_nlp|keras_tuner|optax|sklearn"
-            r"|tensorflow_addons|tensorflow_models|tensorflow_probability|tensorflow_recommenders|tensorflow_text"
-            r"|torch|torchvision|transformers)\b",
-        ),
+        "{package} is not installed on this site, and there is no network to install it from. Only the people who run "
+        "the site can add it.",
+        Sign("ModuleNotFoundError", rf"No module named '(?P<package>{_PACKAGES})'"),
     ),
     # tf.function.
     ErrorHint(

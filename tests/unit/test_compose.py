@@ -252,6 +252,14 @@ def test_the_images_are_made_of_the_locks() -> None:
         assert name == "runner" or re.search(r"^USER lockstep$", recipe, re.MULTILINE)  # it gives up root at its start
 
 
+def test_the_runner_image_has_the_science_packages_only_if_the_operator_asks() -> None:
+    recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
+    assert services()["runner"]["build"]["args"]["SCIENCE"] == "${LOCKSTEP_RUNNER_SCIENCE:-}"
+    assert 'ARG SCIENCE=""' in recipe
+    (install,) = re.findall(r"^.*-r locks/science.txt.*$", recipe, re.MULTILINE)
+    assert install.startswith('RUN if [ -n "$SCIENCE" ]; then ')
+
+
 def test_the_runner_image_has_no_application_and_the_web_image_only_the_wire() -> None:
     runner, web = ((ROOT / "docker" / f"{name}.Dockerfile").read_text() for name in ("runner", "web"))
     assert not re.search(r"^COPY .*\bapp\b", runner, re.MULTILINE)

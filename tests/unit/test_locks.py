@@ -105,6 +105,17 @@ def test_the_runner_image_gets_what_the_runner_asks_for(build: str) -> None:
     assert not {"tensorflow", "libclang", "debugpy"} & pins("runner.txt").keys()
 
 
+def test_learners_code_gets_the_science_packages_beside_the_runners_versions() -> None:
+    def versions(several: list[Requirement]) -> set[str]:
+        return {str(pin.specifier) for pin in several}
+
+    assert list(unmet(project()["optional-dependencies"]["science"], "science.txt")) == []
+    runner, science = pins("runner.txt"), pins("science.txt")
+    assert {"numpy", "pandas", "matplotlib"} <= runner.keys() & science.keys()
+    assert all(versions(science[name]) <= versions(runner[name]) for name in runner.keys() & science.keys())
+    assert {"scipy", "numba", "scikit-learn"}.isdisjoint([*runner, *pins("serve.txt")])
+
+
 def test_the_documentation_gets_its_tools_and_the_application_without_tensorflow() -> None:
     wanted = [*project()["dependencies"], *project()["optional-dependencies"]["docs"]]
     assert list(unmet(wanted, "docs.txt")) == []

@@ -30,8 +30,9 @@ _WITH_VALUE = frozenset(
 """Options of ``pip install`` that are followed by a value."""
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 """Packages of the same modules: which of them is installed depends on the machine."""
-_OWN = ("portpicker", "tensorflow_hub")
+OWN = ("portpicker", "tensorflow_hub")
 """Modules of Lockstep's own that take the place of packages, with what notebooks call of them."""
+_OPERATOR = "Only the people who run this site can add it."
 _NO_NETWORK = "the sandbox has no network to install {} from"
 
 
@@ -68,9 +69,9 @@ def _answer(word: str) -> str:
     except InvalidRequirement:
         return f"{word} cannot be installed: {_NO_NETWORK.format('it')}."
     if (version := _version(wanted.name)) is None:
-        if wanted.name.replace("-", "_") in _OWN:
+        if wanted.name.replace("-", "_") in OWN:
             return f"{wanted.name}: Lockstep's own version is installed."
-        return f"{wanted.name} is not installed, and {_NO_NETWORK.format('it')}."
+        return f"{wanted.name} is not installed, and {_NO_NETWORK.format('it')}. {_OPERATOR}"
     if wanted.url is None and wanted.specifier.contains(version, prereleases=True):
         return f"{wanted.name} {version} is installed."
     return f"{wanted.name} {version} is installed, and {_NO_NETWORK.format('another version')}."

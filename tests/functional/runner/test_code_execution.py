@@ -232,7 +232,10 @@ async def test_pip_answers_at_once_what_is_installed(learner: SessionClient) -> 
     assert told.outcome == Outcome.ok
     tensorflow, torch, shell = told.stdout.splitlines()
     assert tensorflow.startswith("tensorflow 2.")
-    assert torch == "torch is not installed, and the sandbox has no network to install it from."
+    assert torch == (
+        "torch is not installed, and the sandbox has no network to install it from. "
+        "Only the people who run this site can add it."
+    )
     assert shell == "shell"
 
 

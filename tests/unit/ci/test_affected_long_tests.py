@@ -48,6 +48,7 @@ parts = loaded()
             ["functional", "browser", "hostile", "runner", "notebooks", "matrix", "soak", "fuzz", "load"],
         ),
         (["locks/web.txt"], []),
+        (["locks/science.txt"], ["lessons"]),
         (["locks/dev.txt"], list(parts.ALL)),
         ([".ci/setup.py"], list(parts.ALL)),
         ([".ci/affected_long_tests.py"], list(parts.ALL)),

@@ -164,7 +164,7 @@ def installed(setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """What pip and npm were asked to install, in a checkout with both lock files."""
     asked: list[tuple[str, ...]] = []
     (tmp_path / "locks").mkdir()
-    for name in ("locks/serve.txt", "locks/dev.txt", "package.json", "package-lock.json"):
+    for name in ("locks/serve.txt", "locks/dev.txt", "locks/science.txt", "package.json", "package-lock.json"):
         (tmp_path / name).write_text(f"a==1 # {name}\n")
     (tmp_path / "node_modules" / "one").mkdir(parents=True)
     monkeypatch.setattr(setup, "put_node_into_environment", lambda: None)
@@ -194,6 +194,19 @@ def test_serving_gets_what_it_needs_and_testing_adds_the_rest_each_once(
     for name, text in before.items():
         (tmp_path / name).write_text(text)
     assert set_up(True) == testing, "serving took the place of what testing had"
+
+
+def test_the_science_packages_are_installed_when_asked_for_and_then_follow_their_lock(
+    setup: ModuleType, installed: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    def set_up(science: bool) -> list[tuple[str, ...]]:
+        installed.clear()
+        setup.install_science(science)
+        return list(installed)
+
+    assert [set_up(science) for science in (False, True, True, False)] == [[], [("science.txt",)], [], []]
+    (tmp_path / "locks" / "science.txt").write_text("a==2\n")
+    assert set_up(False) == [("science.txt",)]
 
 
 @pytest.mark.long

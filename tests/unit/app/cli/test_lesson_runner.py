@@ -61,6 +61,18 @@ def test_an_error_is_named_without_its_colours() -> None:
     assert cell_errors(_went("error", error=_error())) == ["cell 'one' raised NameError: no c"]
 
 
+def test_after_a_missing_module_the_author_reads_how_to_install_its_package() -> None:
+    def said(value: str) -> list[str]:
+        error = _error().model_copy(update={"name": "ModuleNotFoundError", "value": value})
+        return cell_errors(_went("error", error=error))
+
+    assert said("No module named 'sklearn'") == [
+        "cell 'one' raised ModuleNotFoundError: No module named 'sklearn'; "
+        "'make setup SCIENCE=1' installs it, see docs/operate/packages.md"
+    ]
+    assert said("No module named 'numpy.no'") == ["cell 'one' raised ModuleNotFoundError: No module named 'numpy.no'"]
+
+
 def test_a_cell_that_failed_is_not_asked_what_it_printed() -> None:
     cell = render_body(CELL.replace(":name: one", ":name: one\n:expect: [loss 1, loss 2]")).cells[0]
 

@@ -22,6 +22,9 @@ PUBLISHED = Path(__file__).parent / "published"
 """Files that were written for the tests: each uses what such files use. A long test runs their cells."""
 
 
+NO_MODULE = "install its package where code runs, see docs/operate/packages.md"
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "source"
@@ -517,3 +520,24 @@ def test_lockstep_reads_its_own_notebooks_back(source: Path, courses: Path) -> N
 
     assert (lesson.title, lesson.topology) == ("Mine", "gpu:2")
     assert [(cell.name, cell.title, cell.code) for cell in lesson.cells] == [("my-cell", "My cell", "print(1)")]
+
+
+def test_modules_that_are_not_installed_are_named_once_with_the_first_cell(source: Path, courses: Path) -> None:
+    (source / "helpers.py").write_text("x = 1\n")
+    _notebook(
+        source,
+        code_cell("%matplotlib inline\nimport numpy as np, no_such_one.part as part\nfrom no_such_two import x"),
+        code_cell("from no_such_one import y\nimport helpers, tensorflow_hub, zoneinfo"),
+        code_cell("%%writefile written.py\nx = 1"),
+        code_cell("import written"),
+        code_cell("try:\n    import no_such_three\nexcept ImportError:\n    pass\n\ndef f():\n    import no_such_four"),
+        code_cell("import no_such_five", metadata={"tags": ["raises-exception"]}),
+        code_cell("import no_such_six", metadata={"tags": ["skip-execution"]}),
+    )
+    _, report = _import(source, courses)
+
+    assert [str(warning) for warning in report.warnings] == [
+        f"first.ipynb, cell 1 (the first of 2 cells): imports no_such_one, which is not installed: {NO_MODULE}",
+        f"first.ipynb, cell 1: imports no_such_two, which is not installed: {NO_MODULE}",
+    ]
+    assert report.failures == []

@@ -147,6 +147,8 @@ FORMAT = "File format not supported: filepath=f. Keras 3 only supports V3 `.kera
         ("ConnectionError", NO_GROUP, [], 3, "no-network"),
         ("ConnectionError", "the learner's own", [], 3, None),
         ("ModuleNotFoundError", "No module named 'torch'", [], 3, "package-missing"),
+        ("ModuleNotFoundError", "No module named 'scipy'", [], 3, "package-missing"),
+        ("ModuleNotFoundError", "No module named 'scipy.optimise'", [], 3, None),  # Python has found scipy
         ("ModuleNotFoundError", "No module named 'helper'", [], 3, None),
         ("ModuleNotFoundError", "No module named 'torchlight'", [], 3, None),
         (
@@ -274,7 +276,7 @@ def test_every_mistake_has_a_case_and_one_code() -> None:
 
 
 def test_a_hint_names_what_was_asked_for() -> None:
-    assert find_hint("ModuleNotFoundError", "No module named 'jax.numpy'", [], 3) == (
+    assert find_hint("ModuleNotFoundError", "No module named 'jax'", [], 3) == (
         "package-missing",
         {"package": "jax"},
     )
