@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,9 @@ from app.settings import Settings
 _TextName = tuple[str, str]
 """The slug of a module, or "", and a key."""
 _CourseTexts = Mapping[_TextName, CourseText]
+
+_Versions = Iterator[tuple[str, str]]
+"""Texts of a file, and names for these versions."""
 
 _GIT_TIMEOUT_S = 60
 
@@ -101,18 +105,20 @@ def _compare_course(settings: Settings, path: Path, languages: list[str], since:
     texts = _course_texts(path, path.read_text(encoding="utf-8", errors="replace"))
     if texts is None:
         fail(f"{shown_path(path)} is not valid TOML. Run 'lockstep lesson check' for details.", USAGE_ERROR)
+    versions = _course_versions(settings, path, since)
     for language in languages:
         lessons = any(path.parent.glob(f"*/lesson.{language}.md"))
         if lessons or any(language in text.entries for text in texts.values()):
-            yield _compare_language(settings, path, texts, language, since)
+            versions, same = tee(versions)  # read only as far back as needed, and once for all languages
+            yield _compare_language(same, path, texts, language, since)
 
 
 def _compare_language(
-    settings: Settings, path: Path, texts: _CourseTexts, language: str, since: str
+    versions: _Versions, path: Path, texts: _CourseTexts, language: str, since: str
 ) -> _ComparedCourse:
     compared = _ComparedCourse()
     translated = {name: text for name, text in texts.items() if language in text.entries}
-    before = _course_before(settings, path, translated, language, since)
+    before = _course_before(versions, path, translated, language, since)
     for (module, key), text in texts.items():
         place = f" of the module {module!r}" * bool(module)
         now = text.paragraphs()
@@ -150,7 +156,7 @@ def _english_before(translation: Path, since: str) -> tuple[str, str] | None:
 
 
 def _course_before(
-    settings: Settings, path: Path, now: _CourseTexts, language: str, since: str
+    versions: _Versions, path: Path, now: _CourseTexts, language: str, since: str
 ) -> Mapping[_TextName, tuple[CourseText, str]]:
     """The texts that the translations in ``now`` were made from, and names for those versions.
 
@@ -159,7 +165,7 @@ def _course_before(
     """
     before: dict[_TextName, tuple[CourseText, str]] = {}
     left = dict(now)
-    for text, where in _course_versions(settings, path, since) if now else ():
+    for text, where in versions if now else ():
         then = _course_texts(path, text)
         if then is None:  # a commit that broke the file says nothing of when its texts were written
             continue
@@ -175,7 +181,7 @@ def _course_before(
     return before
 
 
-def _course_versions(settings: Settings, path: Path, since: str) -> Iterator[tuple[str, str]]:
+def _course_versions(settings: Settings, path: Path, since: str) -> _Versions:
     """Earlier versions of the file of a course, the latest first, and names for them."""
     revisions = [since] if since else _git(path.parent, "log", "--format=%H", "--", path.name).split()
     for revision in revisions:

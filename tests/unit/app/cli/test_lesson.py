@@ -449,6 +449,8 @@ def test_texts_of_the_course_are_compared_too_and_missing_ones_are_named(history
 
 def test_without_git_texts_of_a_course_are_compared_with_those_served(lessons: Path, settings: Settings) -> None:
     course = lessons / "small" / "course.toml"
+    course.write_text(_TRANSLATED.replace("summary.en", 'title.zh = "课程"\nsummary.en'))
+    assert _lockstep("diff", "small").stderr.count("there is no earlier text") == 1, "once for all languages"
     course.write_text(_TRANSLATED.replace("lessons =", 'title.ko = "모듈"\nlessons ='))
     result = _lockstep("diff", "small")
     assert (result.exit_code, "course.toml: not in Git, and nothing was served yet" in result.stderr) == (0, True)
