@@ -164,9 +164,7 @@ async def test_a_comment_can_be_changed_only_so_often(people: Commenters) -> Non
             await editing.edit_comment(session, people.ada, root.id, "Once more", editing.MAX_EDITS)
 
 
-async def test_edits_of_all_comments_together_are_limited(
-    people: Commenters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_edits_of_all_comments_together_are_limited(people: Commenters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(editing, "EDITS_PER_AUTHOR", RateLimitPolicy(free_attempts=2))
     first, second = await people.write(people.ada, "One"), await people.write(people.ada, "Two")
     others = await people.write(people.bob, "Three")
