@@ -25,7 +25,7 @@ from runners.devices.allocation import HardwareListing, usable_devices
 from runners.devices.discovery import discover
 from runners.diagnostics.inspection import container_evidence, inspect_process
 from runners.sandbox import linux
-from runners.sandbox.cgroups import own_folders
+from runners.sandbox.cgroups import missing_controllers, own_folders
 from runners.sandbox.machine_limits import available_resources
 from runners.sandbox.seccomp import compile_filters
 from runners.wire.protocol import Capability, HostSurvey
@@ -150,22 +150,41 @@ def _landlock() -> Capability:
 
 
 def _cgroups() -> Capability:
+    with contextlib.suppress(OSError, KeyError):
+        if found := cgroups_of_version_2(own_folders("")):
+            return found
     number, folders = 0, list[Path]()
     with contextlib.suppress(OSError, KeyError):
         number, folders = 1, [own_folders(name)[0] for name in ("memory", "pids", "cpu")]
-    with contextlib.suppress(OSError, KeyError):
-        own = own_folders("")[0]
-        if "memory" in (own / "cgroup.controllers").read_text().split():
-            number, folders = 2, [own]
     good = number > 0 and all(os.access(folder, os.W_OK) for folder in folders)
     detail = f"version {number}, {'writable' if good else 'not writable here'}" if number else "not mounted"
     return Capability(name="cgroups", good=good, detail=detail, means=_NO_CGROUP)
+
+
+def cgroups_of_version_2(folders: list[Path]) -> Capability | None:
+    """Judge the groups that the runner may divide; None if version 2 does not limit memory, as beside version 1."""
+    missing = {folder: missing_controllers(folder) for folder in folders}
+    if all("memory" in names for names in missing.values()):
+        return None
+    lacking = [names for folder, names in missing.items() if os.access(folder, os.W_OK)]
+    if not lacking or [] in lacking:
+        detail = f"version 2, {'writable' if lacking else 'not writable here'}"
+        return Capability(name="cgroups", good=bool(lacking), detail=detail, means=_NO_CGROUP)
+    names = ", ".join(lacking[0])
+    return Capability(
+        name="cgroups", good=False, detail=f"version 2, writable, but without {names}", means=_NO_CONTROLLER
+    )
 
 
 _NO_CGROUP = (
     "Memory is only watched: memfd, sockets and page tables escape, and CPU time is not divided, so the code of "
     "untrusted users is refused. Start the runner as root, or under systemd with Delegate=yes (systemd-run --user "
     "--scope -p Delegate=yes lockstep serve); in a container its own limits hold for all sessions together."
+)
+_NO_CONTROLLER = (
+    "So sessions have no cgroups, and the code of untrusted users is refused. Start the runner with systemd-run --user "
+    "--scope -p Delegate=yes lockstep serve. If that does not help, systemd does not let users have these controllers: "
+    "as root, run systemctl edit user@.service, add [Service] and Delegate=cpu memory pids, and restart the machine."
 )
 
 

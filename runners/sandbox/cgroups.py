@@ -180,6 +180,12 @@ def own_folders(controller: str) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def missing_controllers(group: Path) -> list[str]:
+    """Which of the controllers that limit sessions a group of version 2 does not have."""
+    has = (group / "cgroup.controllers").read_text().split()
+    return sorted(set(_CONTROLLERS.replace("+", "").split()).difference(has))
+
+
 def folder_of(controller: str, path: str) -> Path | None:
     """The folder of the group that a process's ``cgroup`` file calls ``path``; None if it is not mounted."""
     return folder_in(_mounted(controller), path)
@@ -326,10 +332,8 @@ class _V2Groups:
 
     @staticmethod
     def _base_in(parent: Path, *, may_step_aside: bool, divided: bool) -> Path:
-        if missing := set(_CONTROLLERS.replace("+", "").split()) - set(
-            (parent / "cgroup.controllers").read_text().split()
-        ):
-            raise OSError(f"{parent} has no {' or '.join(sorted(missing))}")  # beside version 1, it may have none
+        if missing := missing_controllers(parent):
+            raise OSError(f"{parent} has no {' or '.join(missing)}")  # beside version 1, it may have none
         _sweep(parent)
         base = parent / f"{_PREFIX}{os.getpid()}"
         base.mkdir()

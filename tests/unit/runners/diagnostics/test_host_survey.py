@@ -62,6 +62,31 @@ def test_the_memory_of_a_container_is_what_its_cgroup_allows(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
+    ("controllers", "detail"),
+    [
+        (["cpu io memory pids", "cpu memory pids"], "version 2, writable"),
+        (["memory pids", "cpuset cpu memory pids"], "version 2, writable"),
+        (["memory pids"], "version 2, writable, but without cpu"),
+        (["", "memory"], "version 2, writable, but without cpu, memory, pids"),
+        (["", "cpu hugetlb"], None),
+    ],
+    ids=["own", "root", "no cpu", "nothing of its own", "beside version 1"],
+)
+def test_a_group_of_version_2_needs_every_controller(
+    controllers: list[str], detail: str | None, tmp_path: Path
+) -> None:
+    folders = [tmp_path / str(number) for number in range(len(controllers))]
+    for folder, names in zip(folders, controllers, strict=True):
+        folder.mkdir()
+        (folder / "cgroup.controllers").write_text(f"{names}\n")
+
+    found = host_survey.cgroups_of_version_2(folders)
+
+    assert (found and found.detail) == detail
+    assert found is None or found.good is (detail == "version 2, writable")
+
+
+@pytest.mark.parametrize(
     ("user", "sign", "good"), [(1000, "/.dockerenv", True), (0, "/.dockerenv", False), (1000, "", False)]
 )
 def test_only_a_user_in_a_container_needs_no_bubblewrap(
