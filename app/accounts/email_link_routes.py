@@ -48,6 +48,7 @@ from app.accounts.routes import (
     redirect_to,
 )
 from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
+from app.accounts.sign_up_cookie import forget_sign_up, has_signed_up
 from app.accounts.trusted_devices import trust_device
 from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email
 from app.db import Database, advisory_lock, now
@@ -126,11 +127,11 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
 
 
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
-    """The link proves that the mailbox is theirs; the password proves that they are the person who signed up."""
+    """The link proves that the mailbox is theirs; the browser or the password proves that they signed up."""
     browser, db = browser_of(request), DATABASE.get(request.app)
     await count_auth_attempt(db, browser, "confirm", account.email)  # separate from sign-ins: attackers have no link
     passwords = PASSWORD_HASHER.get(request.app)
-    if not await passwords.verify(account.password_hash, password):
+    if not has_signed_up(browser, account) and not await passwords.verify(account.password_hash, password):
         record(SecurityEvent.sign_in_failed, account=account.id, reason="wrong password")
         return _link_page(request, link, account, InvalidFields({"password": WRONG_PASSWORD}))
     async with db.writing() as session:
@@ -138,6 +139,7 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
         login = await _confirm_and_log_in(request, session, account)
         await clear_auth_attempts(session, browser, "confirm", account.email)
         await clear_email_requests(session, browser, "sign-up", account.email)
+    forget_sign_up(browser)
     set_login_cookies(browser, login)
     return redirect_after_login(request, login, local_path(link.next_path))
 
@@ -230,7 +232,12 @@ async def _send_reset_link(db: Database, mailer: AccountMailer, email: str) -> N
 def _link_page(
     request: Request, link: EmailLink, account: Account, failure: LockstepError | None = None
 ) -> HTMLResponse:
-    facts: Mapping[str, Any] = {"token": request.path_params["token"], "email": link.email, "owner": account}
+    facts: Mapping[str, Any] = {
+        "token": request.path_params["token"],
+        "email": link.email,
+        "owner": account,
+        "signed_up_here": has_signed_up(browser_of(request), account),
+    }
     return account_page(request, _PAGES[LinkPurpose(link.purpose)], failure, **facts)
 
 

@@ -40,6 +40,7 @@ from app.accounts.sign_up import (
     sign_up,
     validate_sign_up,
 )
+from app.accounts.sign_up_cookie import remember_sign_up
 from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
@@ -159,6 +160,7 @@ async def submit_sign_up(
         await count_email_request(db, browser, "sign-up", sign_up_request.email)
         hashed = await passwords.hash(form["password"])
         if valid_invitation is None:
+            remember_sign_up(browser, sign_up_request.email, hashed)
             answer = _email_sent_page(request, sign_up_request)
             # In the background, so that the response time reveals nothing about the address.
             answer.background = BackgroundTask(_sign_up_in_background, db, sign_up_request, hashed, mailer)

@@ -91,14 +91,45 @@ async def test_where_no_mail_is_sent_the_page_leads_to_the_operator(client: http
     assert "mailbox" not in told.text
 
 
-async def test_the_link_alone_opens_nothing(client: httpx.AsyncClient, mailbox: Mailbox) -> None:
+async def test_the_link_alone_opens_nothing(app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox) -> None:
     await client.post("/en/sign-up", data=ADA)
     link = await mailed(mailbox, ADA["email"])
 
-    refused = await client.post(link, data={"password": "not that one"})
+    async with browser_client(app) as other:
+        assert 'name="password"' in (await other.get(link)).text
+        refused = await other.post(link, data={"password": "not that one"})
 
-    assert refused.status_code == 422
-    assert "Incorrect password." in refused.text
+        assert refused.status_code == 422
+        assert "Incorrect password." in refused.text
+        assert "Sign in" in await menu(other)
+
+
+async def test_the_browser_that_signed_up_confirms_without_the_password(
+    client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    link = await mailed(mailbox, ADA["email"])
+
+    assert 'name="password"' not in (await client.get(link)).text
+    assert "Sign in" in await menu(client), "opening the link changes nothing"
+    assert (await client.post(link)).status_code == 303
+
+    assert "Ada Byron" in await menu(client)
+    assert "lockstep_sign_up" not in client.cookies
+
+
+async def test_nobody_confirms_a_password_that_a_stranger_chose(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    await mailed(mailbox, ADA["email"])
+    async with browser_client(app) as stranger:
+        await stranger.post("/en/sign-up", data={**ADA, "password": "chosen by a stranger"})
+    link = await mailed(mailbox, ADA["email"], count=2)
+
+    assert 'name="password"' in (await client.get(link)).text
+    assert (await client.post(link)).status_code == 422
+
     assert "Sign in" in await menu(client)
 
 
