@@ -36,7 +36,7 @@ from app.web.languages import canonical_address, language_alternates
 from app.web.page_cache import PageCache
 from app.web.security_headers import NO_STORE
 from app.web.topology_icon import topology_icon
-from app.web.user_text import escape_bidi_controls
+from app.web.user_text import code_spans, escape_bidi_controls
 
 _APP_ROOT = Path(__file__).parents[1]
 _MARK = secrets.token_hex(16)
@@ -199,5 +199,6 @@ def template_environment(reload: bool) -> Environment:
         "date_and_time": i18n.date_and_time,
         "relative_time": i18n.relative_time,
         "escape_bidi": escape_bidi_controls,
+        "code_spans": code_spans,
     }
     return env

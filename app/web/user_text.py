@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from markupsafe import Markup, escape
+
 from app.errors import InvalidInput
 from app.i18n import N_
 
@@ -12,6 +14,7 @@ MAX_COMBINING_MARKS = 4
 """Per letter; Vietnamese needs two, pointed Hebrew and Tibetan a few more."""
 
 _CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+_CODE_SPAN = re.compile(r"`([^`\n]+)`")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that are invisible although Unicode does not say so."""
@@ -81,3 +84,8 @@ def _is_visible(character: str) -> bool:
         and character not in _BLANK_LETTERS
         and unicodedata.category(character) not in ("Cc", "Cf", "Mn", "Me", "Cn", "Zs")
     )
+
+
+def code_spans(text: str) -> Markup:
+    """The text with what is between two backticks as ``<code>``, as in Markdown; everything else is escaped."""
+    return Markup(_CODE_SPAN.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped; backticks stay as they are

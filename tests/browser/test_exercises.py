@@ -39,6 +39,8 @@ def site(site: Site, network: Loopback, tmp_path_factory: pytest.TempPathFactory
     lesson = write_exercise_lesson(root) / "lesson.md"
     options = ":seconds: 300\n:review: manual"  # for checks that tests stop; only learners in a group are reviewed
     lesson.write_text(lesson.read_text().replace(":seconds: 20", options))
+    for file in lesson.parent.glob("checks*"):  # a diagnosis with code in it
+        file.write_text(file.read_text().replace("This is the sum,", "This is the `sum`,"))
     with Site(network=network, runner=site, lessons_dir=str(root)) as own:
         yield own
 
@@ -80,6 +82,7 @@ async def test_a_learner_fails_with_a_diagnosis_takes_a_hint_passes_and_reads_th
     await exercise.judged("1 of 2 checks passed")
     await expect(mean).to_have_attribute("data-outcome", "failed")
     await expect(mean).to_contain_text("This is the sum, not the mean.")
+    await expect(mean.locator("code")).to_have_text("sum")
     await expect(mean).to_contain_text("Not passed")
     await expect(one).to_have_attribute("data-outcome", "passed")
     await expect(exercise.panel.locator(".exercise-output")).to_contain_text("adding up")

@@ -14,7 +14,7 @@ import { waitingLine } from "../../runs/frontend/status";
 import { Transcript } from "../../runs/frontend/transcript";
 import { announce, joinSentences } from "../../web/frontend/announce";
 import { newKey } from "../../web/frontend/double-submit";
-import { need } from "../../web/frontend/element";
+import { codeSpans, need } from "../../web/frontend/element";
 import { fill, say, sayCount } from "../../web/frontend/strings";
 
 type Tone = "plain" | "live" | "good" | "bad";
@@ -202,7 +202,7 @@ export class Exercise {
     const outcome = say(`check.${event.outcome}`);
     item.dataset.outcome = event.outcome;
     need(item, ".check-word").textContent = outcome;
-    need(item, ".check-message").textContent = fill(event.message, event.values);
+    need(item, ".check-message").replaceChildren(...codeSpans(fill(event.message, event.values)));
     for (const side of ["got", "wanted"] as const) {
       const value = need(item, `.check-${side}`);
       this.show(value, event[side] !== null);

@@ -25,3 +25,8 @@ export function need<T extends Element = HTMLElement>(root: ParentNode, selector
   if (!found) throw new Error(`the page has no ${selector}`);
   return found;
 }
+
+/** The text with what is between two backticks as `<code>`, like `code_spans` on the server. */
+export function codeSpans(text: string): (string | HTMLElement)[] {
+  return text.split(/`([^`\n]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
+}

@@ -14,6 +14,7 @@ from app.web.user_text import (
     TextInvalid,
     TextTooLong,
     clean_text,
+    code_spans,
     escape_bidi_controls,
     redisplayed_text,
 )
@@ -77,3 +78,17 @@ def test_what_is_tidy_stays_as_it_is(text: str) -> None:
     except (TextEmpty, TextInvalid, TextTooLong):
         return
     assert clean_text(once, MOST) == once
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("call `fit` or `a < b`", "call <code>fit</code> or <code>a &lt; b</code>"),
+        ("<b>`<script>`", "&lt;b&gt;<code>&lt;script&gt;</code>"),
+        ("one ` alone", "one ` alone"),
+        ("an empty ``", "an empty ``"),
+        ("`over\ntwo lines`", "`over\ntwo lines`"),
+    ],
+)
+def test_text_between_backticks_is_code_and_stays_escaped(text: str, html: str) -> None:
+    assert code_spans(text) == html
