@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -66,6 +66,15 @@ class ReportCell:
 
 
 @dataclass(frozen=True, slots=True)
+class TableOrder:
+    """What a reader has sorted a table by. ``reverse`` is against the order that the column begins with."""
+
+    column: int
+    reverse: bool
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ReportTable:
     """A table with a title. The first column names the row; all others hold numbers, if ``numeric``."""
 
@@ -83,10 +92,25 @@ class ReportTable:
     """Whether phones show the last column first, because the table is read for it."""
     has_addresses: bool = False
     """Whether the CSV has the addresses to which the first column links."""
+    order: TableOrder | None = None
+    """None: as the report has it."""
 
     @property
     def has_bars(self) -> bool:
         return any(cell.share is not None for row in self.rows for cell in row)
+
+    def sorted_by(self, column: int | None, *, reverse: bool) -> ReportTable:
+        """The table sorted by a column: the largest number first, or the oldest moment, or the first text.
+
+        Cells that say nothing come last. A column that the table does not have changes nothing.
+        """
+        if column is None or not 0 <= column < len(self.columns):
+            return self
+        said = [row for row in self.rows if row[column].text]
+        descending = reverse != any(isinstance(row[column].value, int | float) for row in said)
+        rows = sorted(said, key=lambda row: _sort_key(row[column]), reverse=descending)
+        rows += [row for row in self.rows if not row[column].text]
+        return replace(self, rows=rows, order=TableOrder(column, reverse, descending))
 
     def csv_rows(self, zone: ZoneInfo, address: Callable[[ReportLink], str] | None = None) -> Iterable[Sequence[str]]:
         """The header and the rows, as plain text. ``address`` gives the one that a link leads to."""
@@ -98,6 +122,12 @@ class ReportTable:
             link = row[0].link
             addresses = [to_address(link)] if to_address and link else []
             yield [cell.csv(zone) for cell in row] + addresses
+
+
+def _sort_key(cell: ReportCell) -> tuple[float, str]:
+    """Numbers and moments by size, and texts by their letters."""
+    value = cell.value.timestamp() if isinstance(cell.value, datetime) else cell.value
+    return (value, "") if value is not None else (0, cell.text.casefold())
 
 
 def csv_moment(moment: datetime, zone: ZoneInfo) -> str:

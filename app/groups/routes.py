@@ -74,6 +74,7 @@ LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_N
 RemovedMember = Annotated[str, Query(max_length=128, pattern=_NO_NUL)]
 OnlyStuck = Annotated[bool, Query()]
 Reversed = Annotated[bool, Query()]
+SortColumn = Annotated[int | None, Query(ge=0, le=20)]
 PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
@@ -121,11 +122,13 @@ async def show_report(
     db: DatabaseDep,
     catalog: CatalogDep,
     period: Period = DEFAULT_PERIOD,
+    sort: SortColumn = None,
+    reverse: Reversed = False,
 ) -> HTMLResponse:
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         scope = _scope(session, staff, catalog, lang, period)
-        table = await _report(report, scope)
+        table = (await _report(report, scope)).sorted_by(sort, reverse=reverse)
         learners, active = await count_learners(scope)
     facts = {"table": table, "learners": learners, "active": active, **_period(period)}
     return staff_page(request, "groups/report.html", staff, None, **facts)
@@ -185,12 +188,15 @@ async def show_stopped(
     catalog: CatalogDep,
     lesson: Key = "",
     period: Period = DEFAULT_PERIOD,
+    sort: SortColumn = None,
+    reverse: Reversed = False,
 ) -> HTMLResponse:
     """The learners who stopped in a lesson."""
     async with db.session() as session:
         staff = await find_staff(session, viewer, group_id)
         _find_lesson(staff, catalog, lang, lesson)
         table = await list_stopped(_scope(session, staff, catalog, lang, period), lesson)
+    table = table.sorted_by(sort, reverse=reverse)
     facts = {"table": table, "title": catalog.lesson_title(lesson, lang), "lesson": lesson, "back": "lessons"}
     return staff_page(request, "groups/stopped.html", staff, None, **facts, **_period(period))
 

@@ -109,6 +109,9 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     assert runs
     assert (learners["y"], learners["x"] < 60 < runs["x"]) == (runs["y"], True)
     await expect(teacher.locator(".stacks td").first).to_have_css("text-align", "start")
+    await teacher.goto(f"{group}/reports/lessons")
+    await teacher.get_by_role("link", name="Stopped here").click()
+    await expect(teacher.get_by_role("columnheader", name="Stopped here")).to_have_attribute("aria-sort", "descending")
     assert wide
     await teacher.set_viewport_size(wide)
     for language in ("ko", "zh"):

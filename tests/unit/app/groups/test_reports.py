@@ -29,7 +29,14 @@ from app.groups.learners import (
     report_learner,
 )
 from app.groups.models import Group, GroupDeadline, GroupMember, GroupRole
-from app.groups.report_table import DEFAULT_PERIOD, ReportTable, report_window
+from app.groups.report_table import (
+    DEFAULT_PERIOD,
+    ReportCell,
+    ReportTable,
+    TableOrder,
+    count_cell,
+    report_window,
+)
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.lessons.catalog import Catalog
 from app.progress.models import LessonProgress
@@ -569,3 +576,20 @@ def test_a_period_never_reaches_beyond_the_days_of_the_group() -> None:
     assert report_window(group, "7", NOW).since == NOW - timedelta(days=7)
     assert report_window(group, "nonsense", NOW) == report_window(group, DEFAULT_PERIOD, NOW)
     assert report_window(group, "all", NOW).until == group.ends_at
+
+
+def test_a_table_is_sorted_by_any_of_its_columns() -> None:
+    rows = [
+        (ReportCell("béta"), count_cell(2), ReportCell("yesterday", NOW), ReportCell("–")),
+        (ReportCell("Alpha"), count_cell(11), ReportCell("today", NOW + timedelta(days=1)), ReportCell("")),
+        (ReportCell("gamma"), count_cell(2), ReportCell(""), ReportCell("a")),
+    ]
+    table = ReportTable("one", "One", ("Name", "Runs", "At", "More"), rows, "")
+
+    def order(column: int | None, *, reverse: bool = False) -> str:
+        return "".join(row[0].text[0] for row in table.sorted_by(column, reverse=reverse).rows)
+
+    assert [order(column) for column in range(4)] == ["Abg", "Abg", "bAg", "gbA"]
+    assert [order(column, reverse=True) for column in range(4)] == ["gbA", "bgA", "Abg", "bgA"], "nothing comes last"
+    assert table.sorted_by(1, reverse=False).order == TableOrder(1, reverse=False, descending=True)
+    assert table.sorted_by(None, reverse=True) is table.sorted_by(4, reverse=False) is table

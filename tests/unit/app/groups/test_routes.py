@@ -487,6 +487,28 @@ async def test_numbers_of_who_is_stuck_or_stopped_lead_to_their_names(room: Clas
     assert (await teacher.get(f"{group}/stopped?lesson=other/first")).status_code == 404
 
 
+async def test_reports_are_sorted_by_their_headings_and_keep_the_order_in_another_period(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    await room.failed_tries(ada, 3)
+
+    page = (await teacher.get(f"{group}/reports/exercises?period=7")).text
+    assert "aria-sort" not in page
+    headings = re.findall(r'<th scope="col"[^>]*><a class="sort" href="([^"]*)">([^<]*)', page)
+    assert [words for _, words in headings] == [
+        *("Exercise", "Tried", "Passed", "Passed at once", "Tries per learner", "Stuck")
+    ]
+    by_stuck = (await teacher.get(unescape(headings[5][0]))).text
+    (sort,) = re.findall(r'aria-sort="(\w+)"><a class="sort" href="([^"]*)">(\w+)', by_stuck)
+    assert sort == ("descending", f"{group}/reports/exercises?period=7&amp;sort=5&amp;reverse=true", "Stuck")
+    assert f'href="{group}/reports/exercises?sort=5&amp;reverse=false&amp;period=all"' in by_stuck
+    assert 'aria-sort="ascending"' in (await teacher.get(unescape(sort[1]))).text
+    assert (await teacher.get(f"{group}/reports/exercises?sort=-1")).status_code == 422
+    stopped = (await teacher.get(f"{group}/stopped?lesson={LESSON}&sort=1")).text
+    assert "Nobody stopped here in this time." in stopped
+
+
 async def test_work_outside_the_days_of_a_group_is_not_shown(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     group = await room.create(teacher)
