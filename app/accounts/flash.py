@@ -86,6 +86,10 @@ _MESSAGES = {
     "review_accepted": N_("The code was accepted, and the learner was notified."),
     "review_returned": N_("The learner was asked for changes."),
     "reminder_sent": N_("The reminder is on its way."),
+    "reminders_sent": N_("The reminders are on their way."),
+    "some_reminders_sent": N_(
+        "Some of the reminders are on their way. You have sent many: wait before you send the rest."
+    ),
 }
 
 

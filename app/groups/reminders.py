@@ -5,7 +5,7 @@ Every reminder has a signed link that ends them, for people and for mail program
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from app.groups.errors import (
     REMINDER_PAUSE,
     EmailNotSetUp,
     GroupNotFound,
+    MemberNotFound,
     RemindedLately,
     RemindersRefused,
 )
@@ -29,7 +30,7 @@ from app.groups.permissions import Staff
 from app.mail.models import EmailState, OutboxEmail
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
-from app.rate_limit import RateLimitPolicy, count_attempt
+from app.rate_limit import RateLimitPolicy, TooManyAttempts, count_attempt
 from app.web.user_text import clean_text
 
 MAX_MESSAGE_LENGTH = 1_000
@@ -59,6 +60,27 @@ class ReminderMailer:
         await count_attempt(session, f"group reminder account {staff.account.id}", REMINDERS_PER_SENDER)
         reminded_at = await self._claim(session, member)
         await enqueue(session, self._render(staff, account, message), reminded_at)
+
+    async def send_to_several(self, session: AsyncSession, staff: Staff, account_ids: Iterable[str], text: str) -> bool:
+        """Send a reminder to each of these learners who can be sent one now. Returns False if the limit left some out.
+
+        Raises what ``send`` raises, if it is about the text, or about the first learner if nobody can be sent one.
+        """
+        sent = False
+        refusal: LockstepError | None = None
+        for account_id in account_ids:
+            try:
+                await self.send(session, staff, account_id, text)
+                sent = True
+            except TooManyAttempts:
+                if not sent:
+                    raise
+                return False
+            except (MemberNotFound, RemindersRefused, RemindedLately) as e:
+                refusal = refusal or e
+        if not sent:
+            raise refusal or MemberNotFound
+        return True
 
     def find_refusal(self, member: GroupMember, account: Account) -> LockstepError | None:
         """Why a reminder to this learner cannot be sent now; None if it can."""

@@ -6,7 +6,8 @@ Contexts of the templates, beside ``group``, ``zone``, ``last_day`` and ``staff`
     ``table`` (ReportTable), ``period``, ``periods``, ``learners`` and ``active``: how many.
 ``groups/learners.html``
     ``found`` (LearnerPage), ``search``, ``only_stuck``, ``order`` (LearnerOrder), ``reverse``, ``page``,
-    ``lesson_page``, ``total``: lessons of the course, ``removed``: the name of the person just removed, or empty.
+    ``lesson_page``, ``total``: lessons of the course, ``removed``: the name of the person just removed, or empty,
+    ``reachable``: the accounts to which a reminder can be sent, ``message``: the text that was typed for it.
 ``groups/cell.html``
     ``details`` (CellDetails), ``stuck`` (ReportTable) for an exercise, ``title``, ``lesson``, ``cell``, ``period``,
     ``periods``, ``back``: the report above it.
@@ -25,6 +26,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -37,6 +39,7 @@ from app.groups.dependencies import GroupViewerDep, ReminderMailerDep
 from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import (
     MAX_SEARCH_LENGTH,
+    PAGE_SIZE,
     LearnerOrder,
     LearnerPage,
     export_learners,
@@ -70,14 +73,22 @@ _NO_NUL = "^[^\x00]*$"
 Period = Annotated[str, Query(max_length=8, alias="period")]
 Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
-LearnerSearch = Annotated[str, Query(max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)]
-RemovedMember = Annotated[str, Query(max_length=128, pattern=_NO_NUL)]
-OnlyStuck = Annotated[bool, Query()]
 Reversed = Annotated[bool, Query()]
 SortColumn = Annotated[int | None, Query(ge=0, le=20)]
-PageNumber = Annotated[int, Query(ge=0, le=10_000)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
+
+
+class LearnerQuery(BaseModel):
+    """What the table of learners shows."""
+
+    search: str = Field("", max_length=MAX_SEARCH_LENGTH, pattern=_NO_NUL)
+    stuck: bool = False
+    sort: LearnerOrder = LearnerOrder.name
+    reverse: bool = False
+    page: int = Field(0, ge=0, le=10_000)
+    lessons: int = Field(0, ge=0, le=10_000)
+    removed: str = Field("", max_length=128, pattern=_NO_NUL)
 
 
 class ReportNotFound(NotFound):
@@ -232,27 +243,43 @@ async def show_learners(
     lang: str,
     group_id: GroupId,
     viewer: GroupViewerDep,
+    catalog: CatalogDep,
+    mailer: ReminderMailerDep,
+    query: Annotated[LearnerQuery, Query()],
+) -> HTMLResponse:
+    return await learners_page(request, viewer, group_id, catalog, query, mailer=mailer)
+
+
+@router.get("/learners/reminders", name="send_group_reminders_again")
+async def show_learners_again(
+    request: Request, lang: str, group_id: GroupId, viewer: GroupViewerDep
+) -> RedirectResponse:
+    return redirect_to_page(request, "group_learners", group_id=group_id)
+
+
+@router.post("/learners/reminders", name="send_group_reminders")
+async def send_reminders(
+    request: Request,
+    lang: str,
+    group_id: GroupId,
+    viewer: GroupViewerDep,
+    fields: FormFields,
     db: DatabaseDep,
     catalog: CatalogDep,
-    search: LearnerSearch = "",
-    stuck: OnlyStuck = False,
-    sort: LearnerOrder = LearnerOrder.name,
-    reverse: Reversed = False,
-    page: PageNumber = 0,
-    lessons: PageNumber = 0,
-    removed: RemovedMember = "",
-) -> HTMLResponse:
-    async with db.session() as session:
-        staff = await find_staff(session, viewer, group_id)
-        removed_name = await find_removed(request, session, group_id, removed)
-        scope = _scope(session, staff, catalog, lang, "all")
-        found: LearnerPage = await list_learners(
-            scope, search, page, lessons, only_stuck=stuck, order=sort, reverse=reverse
-        )
-    total = len(scope.lessons())
-    facts: dict[str, object] = {"removed": removed_name, "only_stuck": stuck, "order": sort, "reverse": reverse}
-    facts |= {"found": found, "search": search, "page": page, "lesson_page": lessons, "total": total}
-    return staff_page(request, "groups/learners.html", staff, None, **facts)
+    mailer: ReminderMailerDep,
+    query: Annotated[LearnerQuery, Query()],
+) -> Response:
+    """To the learners in the field ``learners``: those that a page of the table has shown."""
+    text = fields.get("message", "")
+    learners = dict.fromkeys(fields.get("learners", "").split()[:PAGE_SIZE])
+    try:
+        async with db.writing() as session:
+            staff = await find_staff(session, viewer, group_id)
+            to_all = await mailer.send_to_several(session, staff, learners, text)
+    except LockstepError as e:
+        return await learners_page(request, viewer, group_id, catalog, query, e, mailer=mailer, message=text)
+    what = "reminders_sent" if to_all else "some_reminders_sent"
+    return redirect_after(request, what, "group_learners", f"?{request.url.query}", group_id=group_id)
 
 
 @router.get("/learners/{account_id}", name="group_learner")
@@ -322,6 +349,39 @@ async def send_reminder(
 
 def _to_learner(request: Request, what: str, group_id: str, account_id: str) -> RedirectResponse:
     return redirect_after(request, what, "group_learner", group_id=group_id, account_id=account_id)
+
+
+async def learners_page(
+    request: Request,
+    viewer: GroupViewer,
+    group_id: str,
+    catalog: CatalogView,
+    query: LearnerQuery,
+    failure: LockstepError | None = None,
+    *,
+    mailer: ReminderMailer,
+    message: str = "",
+) -> HTMLResponse:
+    """The table of learners, also with why a reminder was refused."""
+    lang = request.path_params["lang"]
+    async with DATABASE.get(request.app).session() as session:
+        staff = await find_staff(session, viewer, group_id)
+        removed_name = await find_removed(request, session, group_id, query.removed)
+        scope = _scope(session, staff, catalog, lang, "all")
+        found: LearnerPage = await list_learners(
+            scope,
+            query.search,
+            query.page,
+            query.lessons,
+            only_stuck=query.stuck,
+            order=query.sort,
+            reverse=query.reverse,
+        )
+    reachable = [row.account.id for row in found.rows if mailer.find_refusal(row.member, row.account) is None]
+    facts: dict[str, object] = {"removed": removed_name, "only_stuck": query.stuck, "order": query.sort}
+    facts |= {"reverse": query.reverse, "found": found, "search": query.search, "page": query.page}
+    facts |= {"lesson_page": query.lessons, "total": len(scope.lessons()), "reachable": reachable}
+    return staff_page(request, "groups/learners.html", staff, failure, message=redisplayed_text(message), **facts)
 
 
 async def learner_page(

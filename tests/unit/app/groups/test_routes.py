@@ -24,12 +24,13 @@ from app.accounts.tokens import token_hash
 from app.db import Database, now
 from app.exercises.models import Submission, Verdict
 from app.exercises.verdicts import CheckResult, dump_results
-from app.groups import members
+from app.groups import members, reminders
 from app.groups.models import Group, GroupDeadline, GroupInvitation, GroupMember, GroupRole
 from app.groups.personal_data import export_groups
 from app.groups.review_routes import reviews_exercises
 from app.lessons.catalog import Catalog
 from app.progress.models import LessonProgress
+from app.rate_limit import RateLimitPolicy
 from app.runs.models import RunEvent, RunState
 from app.web.dependencies import DATABASE, SETTINGS
 from tests.factories.accounts import signed_in_browser, store_account
@@ -627,6 +628,7 @@ async def test_where_a_refused_form_is_shown_reloading_opens_its_page(room: Clas
     targets = {f"{page}/note": page, f"{page}/reminder": page, f"{settings}/members/{ada.id}": page}
     targets |= {f"{settings}/{end}": settings for end in ("invitations", "invitations/revoke", "deadlines", "delete")}
     targets |= {f"{review}/comments": review, f"{review}/comments/1/remove": review}
+    targets[f"{group}/learners/reminders"] = f"{group}/learners"
     targets[f"{settings}/members/{grace.id}"] = f"{settings}#staff"
     for address, target in targets.items():
         answer = await teacher.get(address)
@@ -725,6 +727,52 @@ async def test_a_reminder_is_sent_once_in_three_days_and_can_be_refused(
     refusing = (await teacher.get(page)).text
     assert "This learner does not accept reminders" in refusing
     assert button not in refusing
+
+
+async def test_a_reminder_goes_to_all_shown_learners_who_can_have_one(
+    room: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mailbox = Mailbox(monkeypatch)
+    room.configure(smtp_url="smtp://localhost", public_url="http://test")
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    link = await room.link(teacher, group)
+    ada, adas = await room.joined(link, "Ada", reminders="yes")
+    bob, _ = await room.joined(link, "Bob", reminders="yes")
+    carol, _ = await room.joined(link, "Carol")
+    _, outsider = await room.person("Dan")
+
+    def shown(page: str) -> set[str]:
+        return set(" ".join(re.findall(r'name="learners" value="([^"]*)"', page)).split())
+
+    page = (await teacher.get(f"{group}/learners?period=7&sort=seen&reverse=true")).text
+    assert shown(page) == {ada.id, bob.id}
+    assert "Send 2 reminders" in page
+    assert shown((await teacher.get(f"{group}/learners?search=bob")).text) == {bob.id}
+    (url,) = re.findall(r'action="([^"]*/learners/reminders[^"]*)"', page)
+    fields = {"learners": f"{ada.id} {bob.id} {carol.id} {bob.id} nobody", "message": "Come <b>back</b>"}
+    for stranger in (adas, outsider):
+        assert (await stranger.post(unescape(url), data=fields)).status_code == 404
+    too_long = await teacher.post(unescape(url), data=fields | {"message": "x" * 1001})
+    assert (too_long.status_code, "x" * 1001 in too_long.text, shown(too_long.text)) == (422, True, {ada.id, bob.id})
+    sent = await teacher.post(unescape(url), data=fields)
+    assert (sent.status_code, sent.headers["location"]) == (303, unescape(url).replace("/reminders", ""))
+    after = (await teacher.get(sent.headers["location"])).text
+    assert "The reminders are on their way." in after
+    assert not shown(after)
+    async with asyncio.timeout(60):
+        while len(mailbox.mails) < 2:  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+    assert {email.account_id for email in mailbox.mails} == {ada.id, bob.id}
+    assert all("Come &lt;b&gt;back" in email.html for email in mailbox.mails)
+
+    again = await teacher.post(unescape(url), data=fields | {"message": "And again"})
+    assert (again.status_code, "And again" in again.text) == (429, True)
+    await room.change(update(GroupMember).values(reminded_at=None))
+    monkeypatch.setattr(reminders, "REMINDERS_PER_SENDER", RateLimitPolicy(3, 60.0, 60.0))
+    partly = await teacher.post(unescape(url), data=fields)
+    assert "Some of the reminders are on their way." in (await teacher.get(partly.headers["location"])).text
+    assert {row.account_id for row in await room.member_rows() if row.reminded_at} == {ada.id}
 
 
 async def test_only_instructors_of_the_site_create_groups_and_mistakes_are_named(room: Classroom) -> None:
