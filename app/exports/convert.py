@@ -29,7 +29,8 @@ _PAGE_TEMPLATE = """\
 {%- extends 'index.html.j2' -%}
 {%- block html_head_js -%}
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<style>a.anchor-link { display: none } math[display="block"] { margin: 1em 0 }</style>
+<style>a.anchor-link { display: none } math[display="block"] { margin: 1em 0 }
+@media print { body.jp-Notebook .jp-Cell pre { white-space: pre-wrap; overflow-wrap: anywhere } }</style>
 {%- endblock -%}
 {%- block jupyter_widgets -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
