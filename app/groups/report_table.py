@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Annotated
 from zoneinfo import ZoneInfo
+
+from fastapi import Query
 
 from app import i18n
 from app.groups.models import Group
@@ -63,6 +66,11 @@ class ReportCell:
     def csv(self, zone: ZoneInfo) -> str:
         """For spreadsheets: moments as the time of this zone."""
         return csv_moment(self.value, zone) if isinstance(self.value, datetime) else str(self.raw)
+
+
+SortColumn = Annotated[int | None, Query(ge=0, le=20)]
+"""The column that a page's table is sorted by, from 0."""
+Reversed = Annotated[bool, Query()]
 
 
 @dataclass(frozen=True, slots=True)

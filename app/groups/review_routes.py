@@ -3,8 +3,9 @@
 Contexts of the templates, beside ``group``, ``zone``, ``last_day``, ``staff``, ``lesson_title`` and ``cell_title``:
 
 ``groups/reviews.html``
-    ``queue`` (ReviewQueue), ``lesson``: the one that is shown, or "", ``most``: reviews in a list; ``unsaved``: the
-    fields that were typed for a review that is gone; ``reviewed``: whether the course has exercises that are reviewed.
+    ``queue`` (ReviewQueue), ``waiting`` (ReportTable): what waits in it, ``lesson``: the one that is shown, or "",
+    ``most``: reviews in a list; ``unsaved``: the fields that were typed for a review that is gone; ``reviewed``:
+    whether the course has exercises that are reviewed.
 ``groups/review.html``
     ``found`` (GroupReview), ``earlier`` (GroupReviews), ``lines`` (ReviewedLine), ``results`` (CheckResult), ``titles``
     of checks by name, ``remark``: the stored one as HTML, ``seen``: IDs of the comments, ``viewer_id``: of the account,
@@ -21,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from app import i18n
 from app.db import Database
 from app.errors import LockstepError
 from app.exercises.errors import ReviewNotFound
@@ -30,8 +32,11 @@ from app.exercises.verdicts import load_results
 from app.groups.dependencies import GroupViewerDep
 from app.groups.member_routes import GroupId
 from app.groups.permissions import GroupViewer, Staff, find_staff
+from app.groups.report_table import ReportCell, ReportLink, ReportTable, Reversed, SortColumn
 from app.groups.responses import redirect_after, redirect_to_page, staff_page
 from app.groups.reviews import MAX_SHOWN, ReviewQueue, find_review, list_earlier_reviews, load_queue
+from app.groups.service import group_zone
+from app.i18n import gettext, pgettext
 from app.lessons.catalog import CatalogView
 from app.lessons.dependencies import CATALOG, CatalogDep
 from app.notifications.models import NotificationKind
@@ -58,6 +63,8 @@ async def show_queue(
     db: DatabaseDep,
     catalog: CatalogDep,
     lesson: LessonKey = "",
+    sort: SortColumn = None,
+    reverse: Reversed = False,
 ) -> HTMLResponse:
     """Marks the viewer's notification as read before it looks: what is submitted later notifies them again."""
     async with db.session() as session:
@@ -68,7 +75,7 @@ async def show_queue(
             await mark_read(session, viewer.account.id, unread)
     async with db.session() as session:
         queue = await load_queue(session, staff.group, lesson)
-    return _queue_page(request, staff, queue, catalog, lesson)
+    return _queue_page(request, staff, queue, catalog, lesson, sort=sort, reverse=reverse)
 
 
 @router.get("/{review_id}", name="group_review")
@@ -228,11 +235,28 @@ def _queue_page(
     lesson: str,
     failure: LockstepError | None = None,
     unsaved: Mapping[str, str] | None = None,
+    *,
+    sort: int | None = None,
+    reverse: bool = False,
 ) -> HTMLResponse:
     lang = request.path_params["lang"]
-    facts = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved or {}}
+    facts: dict[str, Any] = {"queue": queue, "lesson": lesson, "most": MAX_SHOWN, "unsaved": unsaved or {}}
+    facts["waiting"] = _waiting_table(queue, staff, catalog, lang).sorted_by(sort, reverse=reverse)
     facts["reviewed"] = reviews_exercises(catalog, staff.group.course, lang)
     return staff_page(request, "groups/reviews.html", staff, failure, **facts, **_titles(catalog, lang))
+
+
+def _waiting_table(queue: ReviewQueue, staff: Staff, catalog: CatalogView, lang: str) -> ReportTable:
+    zone = group_zone(staff.group)
+    rows = []
+    for one in queue.waiting:
+        key, cell, moment = one.review.lesson, one.review.exercise, one.review.requested_at
+        name = f"{catalog.cell_title(key, cell, lang)} · {catalog.lesson_title(key, lang)}"
+        link = ReportLink("group_review", {"group_id": staff.group.id, "review_id": one.review.id})
+        submitted = ReportCell(i18n.date_and_time(moment.astimezone(zone)), moment)
+        rows.append((ReportCell(name, link=link), ReportCell(one.learner.name), submitted))
+    columns = (gettext("Exercise"), gettext("Learner"), pgettext("a time", "Submitted"))
+    return ReportTable("waiting", gettext("Waiting"), columns, rows, gettext("Nothing is waiting."), numeric=False)
 
 
 def reviews_exercises(catalog: CatalogView, course: str, lang: str) -> bool:

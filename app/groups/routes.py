@@ -50,7 +50,15 @@ from app.groups.member_routes import GroupId, learner_context
 from app.groups.models import Group, GroupRole
 from app.groups.permissions import GroupViewer, Staff, find_own_membership, find_staff
 from app.groups.reminders import ReminderMailer
-from app.groups.report_table import DEFAULT_PERIOD, PERIODS, ReportLink, ReportTable, report_window
+from app.groups.report_table import (
+    DEFAULT_PERIOD,
+    PERIODS,
+    ReportLink,
+    ReportTable,
+    Reversed,
+    SortColumn,
+    report_window,
+)
 from app.groups.reports import REPORTS, ReportScope, count_learners
 from app.groups.responses import find_removed, redirect_after, redirect_to_page, staff_page
 from app.groups.reviews import export_reviews
@@ -73,8 +81,6 @@ _NO_NUL = "^[^\x00]*$"
 Period = Annotated[str, Query(max_length=8, alias="period")]
 Key = Annotated[str, Query(max_length=200, pattern=_NO_NUL)]
 CellName = Annotated[str, Query(max_length=100, pattern=_NO_NUL)]
-Reversed = Annotated[bool, Query()]
-SortColumn = Annotated[int | None, Query(ge=0, le=20)]
 _ABOVE = {"errors": "errors", "limits": "limits", "wrong-answers": "exercises"}
 """The report that leads to the details of a cell."""
 

@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -123,6 +124,28 @@ async def test_the_list_counts_what_waits_in_the_chosen_lesson(room: Classroom) 
         return found[1]
 
     assert [await heading(lesson) for lesson in ("", LESSON, "small/second", "small/none")] == ["3", "1", "2", "0"]
+
+
+async def test_what_waits_is_sorted_by_its_headings(room: Classroom) -> None:
+    await room.submitted()
+    row: dict[str, Any] = {
+        "account_id": room.ada.id,
+        "group_id": room.group,
+        "exercise": "e",
+        "code": "x",
+        "output": "",
+    }
+    row |= {"results": "[]", "remark": "", "state": ReviewState.waiting, "requested_at": now() - timedelta(days=1)}
+    await room.store(Review(id="1", lesson="small/zzz", run_id="r1", **row))
+
+    async def order(**query: str) -> list[str]:
+        page = (await room.teacher.get(f"/en/groups/{room.group}/reviews", params=query)).text
+        return ["zzz" if "zzz" in title else "" for title in re.findall(r'<th scope="row".*?</th>', page)]
+
+    for query in ({}, {"sort": "2"}, {"sort": "0", "reverse": "true"}):
+        assert await order(**query) == ["zzz", ""], query
+    for query in ({"sort": "2", "reverse": "true"}, {"sort": "0"}):
+        assert await order(**query) == ["", "zzz"], query
 
 
 async def test_only_the_staff_of_the_group_sees_and_decides(room: Classroom) -> None:
