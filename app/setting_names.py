@@ -29,6 +29,7 @@ COMPOSE_VARIABLES = frozenset(
         "RUNNER_MEMORY",
         "RUNNER_PIDS",
         "RUNNER_RUNTIME",
+        "RUNNER_SCIENCE",
         "RUNNER_SESSIONS",
         "VERSION",
     ]

@@ -168,7 +168,8 @@ class ClusterManager:
         if action == "cancel":
             return "done" if self._cancel(number) else "not-scheduled"
         if waits and action in FailureAction.__members__:
-            if self._state.step(number) < at_step if number in self._pids else not late:
+            ended = self._starts[number] > 0 and number not in self._pids
+            if not late if ended else self._state.step(number) < at_step:
                 self._scheduled[number] = action, at_step
                 self._state.await_step(number, at_step, FailureAction[action])
                 return "scheduled"

@@ -196,7 +196,7 @@ def test_serving_gets_what_it_needs_and_testing_adds_the_rest_each_once(
     assert set_up(True) == testing, "serving took the place of what testing had"
 
 
-def test_the_science_packages_are_installed_when_asked_for_and_then_follow_their_lock(
+def test_the_science_packages_are_installed_if_asked_for_and_follow_their_lock(
     setup: ModuleType, installed: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
     def set_up(science: bool) -> list[tuple[str, ...]]:
