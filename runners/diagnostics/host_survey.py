@@ -96,7 +96,8 @@ def _user_namespaces() -> Capability:
             "No sandbox can be created. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile "
             "that allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container "
             "docker/runner.seccomp.json."
-        ),
+        )
+        + _confinement(),
     )
 
 
@@ -126,8 +127,30 @@ def _fresh_proc() -> Capability:
         means=(
             "Sessions get an empty one; ps and /proc/self do not work there. In a container: security_opt "
             "systempaths=unconfined."
-        ),
+        )
+        + _confinement(),
     )
+
+
+def _confinement() -> str:
+    return confinement(_read(Path("/proc/self/attr/current")))
+
+
+def confinement(label: str) -> str:
+    """A sentence on AppArmor or SELinux if one of them confines this process, which may be why it was refused. Pure.
+
+    Args:
+        label: the content of ``/proc/self/attr/current``; empty without such a module.
+    """
+    label = label.strip("\0\n ")
+    context = label.split(":")
+    if len(context) > 3 and "unconfined" not in context[2]:
+        module, option = "SELinux", "label=disable"
+    elif label.endswith("(enforce)"):
+        module, option = "AppArmor", "apparmor=unconfined"
+    else:
+        return ""
+    return f" {module} confines the runner as {label}; in a container, security_opt {option} ends that."
 
 
 def _seccomp() -> Capability:

@@ -80,7 +80,7 @@ def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> N
     assert folders["runner"] & folders["db"] == set()
     of_the_host = {v for volumes in folders.values() for v in volumes if v.startswith((".", "/", "~"))}
     assert of_the_host == {"./docker/Caddyfile", "./docker/database-password.sh"}
-    assert "./docker/Caddyfile:/etc/caddy/Caddyfile:ro" in services()["caddy"]["volumes"]
+    assert "./docker/Caddyfile:/etc/caddy/Caddyfile:ro,z" in services()["caddy"]["volumes"]
 
 
 def test_the_runner_is_bounded() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from runners.devices.allocation import HardwareListing
 from runners.diagnostics import host_survey
-from runners.diagnostics.host_survey import accelerators
+from runners.diagnostics.host_survey import accelerators, confinement
 from runners.sandbox.machine_limits import AvailableResources
 from runners.wire.protocol import HostSurvey
 
@@ -132,3 +132,31 @@ def test_a_machine_without_any_is_well_as_long_as_nobody_asked_for_real_ones() -
         accelerators(HardwareListing(), "gpu").means
         == "No real device was found; LOCKSTEP_DEVICES=auto simulates instead."
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "option"),
+    [
+        ("system_u:system_r:container_t:s0:c57,c912\0", "label=disable"),
+        ("docker-default (enforce)\n", "apparmor=unconfined"),
+        ("unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\0", ""),
+        ("docker-default (complain)\n", ""),
+        ("unconfined\n", ""),
+        ("", ""),
+    ],
+)
+def test_a_security_module_that_confines_the_runner_is_named_with_the_option_that_ends_it(
+    label: str, option: str
+) -> None:
+    sentence = confinement(label)
+    assert bool(sentence) == bool(option)
+    if option:
+        assert f"as {label.strip(chr(0) + chr(10))};" in sentence
+        assert f"security_opt {option}" in sentence
+
+
+def test_what_was_refused_is_explained_by_the_module_that_confines_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_survey, "_tried", lambda work: "Permission denied")
+    monkeypatch.setattr(host_survey, "_read", lambda file: "system_u:system_r:container_t:s0:c57,c912\0")
+    for look in (host_survey._user_namespaces, host_survey._fresh_proc):
+        assert "SELinux" in look().means
