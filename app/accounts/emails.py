@@ -76,8 +76,8 @@ class AccountMailer:
 async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
     """Whether an email may still be sent: its account is active, and the address is still the account's own.
 
-    A pending address also counts, while the link that was sent to it is valid. If the email names an account as its
-    writer, that must be active, too.
+    A pending address also counts, while the link that was sent to it is valid. If the email has a sender, as a reminder
+    has, the sender's account must be active, too.
     """
     if mail.sender_id is not None and not await _is_active(session, mail.sender_id):
         return False

@@ -1,8 +1,8 @@
 """The sign-up cookie: a browser that signed up confirms its address without typing the password again.
 
 The cookie is a signature over the address and the hash of the chosen password. If somebody else signs up with the same
-address before it is confirmed, the account has another hash, and the cookie is worth nothing: nobody confirms
-a password that a stranger chose. It is sent whether or not the address has an account, and signs in to none.
+address before it is confirmed, the account has another hash, and the cookie becomes invalid: nobody confirms
+a password that a stranger chose. It is sent whether or not the address has an account, and signs nobody in by itself.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _TextName = tuple[str, str]
 _CourseTexts = Mapping[_TextName, CourseText]
 
 _Versions = Iterator[tuple[str, str]]
-"""Texts of a file, and names for these versions."""
+"""The text of each version of a file, and a name for the version."""
 
 _GIT_TIMEOUT_S = 60
 

@@ -207,10 +207,10 @@ async def find_comments(session: AsyncSession, words: Sequence[str], hidden_less
 
 
 def _contains(session: AsyncSession, column: InstrumentedAttribute[str], word: str) -> ColumnElement[bool]:
-    """In any case, for words in lower case. SQLite's LIKE ignores the case of ASCII letters anyway.
+    """Whether the column contains a word, which is given in lower case, regardless of case.
 
-    PostgreSQL's ILIKE looks up each letter in the locale, which takes three to six times as long: it is only for
-    words that have letters with a case outside ASCII.
+    SQLite's LIKE ignores the case of ASCII letters anyway. PostgreSQL's ILIKE looks up each letter in the locale, which
+    takes three to six times as long, so it is only used for words with letters outside ASCII that have a case.
     """
     if session.get_bind().dialect.name != "postgresql":
         return column.contains(word, autoescape=True)

@@ -64,7 +64,7 @@ class ReminderMailer:
     async def send_to_several(self, session: AsyncSession, staff: Staff, account_ids: Iterable[str], text: str) -> bool:
         """Send a reminder to each of these learners who can be sent one now. Returns False if the limit left some out.
 
-        Raises what ``send`` raises, if it is about the text, or about the first learner if nobody can be sent one.
+        Raises the errors of ``send`` about the text and, if nobody can be sent one, the error about the first learner.
         """
         sent = False
         refusal: LockstepError | None = None

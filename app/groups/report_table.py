@@ -75,7 +75,7 @@ Reversed = Annotated[bool, Query()]
 
 @dataclass(frozen=True, slots=True)
 class TableOrder:
-    """What a reader has sorted a table by. ``reverse`` is against the order that the column begins with."""
+    """The column that a reader has sorted a table by. ``reverse``: opposite to the column's own order."""
 
     column: int
     reverse: bool
@@ -101,7 +101,7 @@ class ReportTable:
     has_addresses: bool = False
     """Whether the CSV has the addresses to which the first column links."""
     order: TableOrder | None = None
-    """None: as the report has it."""
+    """None: the order of the report itself."""
 
     @property
     def has_bars(self) -> bool:
@@ -110,7 +110,7 @@ class ReportTable:
     def sorted_by(self, column: int | None, *, reverse: bool) -> ReportTable:
         """The table sorted by a column: the largest number first, or the oldest moment, or the first text.
 
-        Cells that say nothing come last. A column that the table does not have changes nothing.
+        Rows whose cell is empty come last. If the table does not have the column, nothing changes.
         """
         if column is None or not 0 <= column < len(self.columns):
             return self

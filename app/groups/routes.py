@@ -275,7 +275,7 @@ async def send_reminders(
     mailer: ReminderMailerDep,
     query: Annotated[LearnerQuery, Query()],
 ) -> Response:
-    """To the learners in the field ``learners``: those that a page of the table has shown."""
+    """Send a reminder to the learners in the field ``learners``, whom a page of the table has shown."""
     text = fields.get("message", "")
     learners = dict.fromkeys(fields.get("learners", "").split()[:PAGE_SIZE])
     try:
@@ -368,7 +368,7 @@ async def learners_page(
     mailer: ReminderMailer,
     message: str = "",
 ) -> HTMLResponse:
-    """The table of learners, also with why a reminder was refused."""
+    """The table of learners, with the reason if a reminder was refused."""
     lang = request.path_params["lang"]
     async with DATABASE.get(request.app).session() as session:
         staff = await find_staff(session, viewer, group_id)

@@ -231,7 +231,7 @@ def prediction_errors(questions: Sequence[SourceQuestion], cells: Sequence[Exerc
         elif cell.fence_line < question.line:
             text = f"{what}, which comes before it; move the {{predict}} above the cell"
         elif CellTag.raises_exception in (cell.tags or ()) and not question.source and not cell.expect:
-            text = f"{what}, whose error has no name; add ':expect: ValueError' to the cell, with its own error"
+            text = f"{what}, whose error has no name; add ':expect: ValueError' to the cell, with the error it raises"
         else:
             continue
         yield LessonError(question.option_line("cell"), text)

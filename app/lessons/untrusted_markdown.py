@@ -172,7 +172,7 @@ def render_untrusted_markdown(source: str) -> Markup:
 
 
 def render_untrusted_texts(sources: Iterable[str]) -> Iterator[Markup]:
-    """The texts of a page as safe HTML, as much of them rendered as a page may have; the rest are shown as written."""
+    """The texts of a page as safe HTML: rendered up to the length that a page may have; the others as written."""
     left = MAX_PAGE_LENGTH
     for source in sources:
         if len(source) <= left:

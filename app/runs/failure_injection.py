@@ -22,7 +22,7 @@ _ACTIONS_BY_STATE: dict[str, tuple[ProcessAction, ...]] = {
     "slow": ("kill", "resume"),
     "ended": ("restart", "kill", "pause", "slow"),
 }
-"""Actions by the member's state; those that need a step of the next run, too (see ``ActionButton``)."""
+"""Actions by the member's state, including those that need a step of the next run (see ``ActionButton``)."""
 _BUTTON_LABELS: dict[ProcessAction, str] = {
     "kill": N_("Kill"),
     "pause": N_("Pause"),

@@ -1,9 +1,9 @@
-/** Keeps the space of what a page requests of the learner's work: exercises, questions, and cells of their own. */
+/** Reserves space for the learner's work that a page requests: exercises, questions, and the learner's own cells. */
 
 import { heightRule } from "../../web/frontend/reserved-space";
 
 const OWN_CELLS = "data-own-cells-shown";
-/** What the reader has opened is closed when the page loads again, so its space would be too high. */
+/** Whatever the reader has opened is closed when the page loads again, so its space would be too high. */
 const CLOSED = ":not(:has(.solution, details[open]))";
 
 /** Called once the learner's own cells are on the page, or it is known that there are none. */

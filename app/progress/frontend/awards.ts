@@ -7,7 +7,7 @@ import badge from "./badge.css";
 
 const STAYS_MS = 9_000;
 const MOST = 2;
-/** A smaller window, such as a phone's, has room for one: it is at the top, where the page says what it is about. */
+/** A smaller window, such as a phone's, has room for one, at the top, where the page says what it is about. */
 const ROOMY = "(min-width: 46.01rem) and (min-height: 500px)";
 
 const sheet = new CSSStyleSheet();

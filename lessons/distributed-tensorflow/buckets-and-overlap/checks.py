@@ -172,7 +172,7 @@ def filled(work: Work) -> None:
 
 
 def hidden_gradients(work: Work, number: int = 4) -> tuple[list[list[int]], list[np.ndarray]]:
-    """So many buckets in an order that follows from nothing, and gradients with a row for each replica."""
+    """``number`` buckets of gradients in a random order, and the gradients, with a row for each replica."""
     untouched(work, "sums", "all_reduces_in")
     rng = work.rng
     shapes = [(REPLICAS, *rng.integers(2, 5, size=int(rank)).tolist()) for rank in rng.integers(1, 4, 9)]

@@ -153,7 +153,7 @@ class ClusterManager:
             task: a lane.
             action: one of ``protocol.InjectedFailure``.
             at_step: the step to wait for; None: now.
-            late: do it now if the task is already past that step, and nothing if it has ended, because each process
+            late: do it now if the task is already past that step, and do nothing if it has ended, because each process
                 repeats the commands of the code. Otherwise, the failure of an ended task waits for its next process.
 
         Returns:
