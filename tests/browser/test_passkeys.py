@@ -15,6 +15,15 @@ from tests.browser.polling import wait_until
 from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies
 
 SECURITY = "/en/settings/security"
+OFFERED = """
+const get = navigator.credentials.get.bind(navigator.credentials);
+navigator.credentials.get = (options) => {
+  const found = get(options);
+  window.offered = options.mediation === "conditional";
+  return found;
+};
+"""
+"""Sets ``window.offered`` once a page has asked the browser to offer passkeys in a field."""
 
 
 async def device(page: Page) -> tuple[CDPSession, str]:
@@ -58,8 +67,10 @@ async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Vi
     await expect(page.get_by_text("My laptop").first).to_be_visible()
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
     await lose_cookies(visitor)
+    await page.add_init_script(OFFERED)
     await page.goto(named(visitor, "/en/sign-in?next=/en/settings/security"))
     await expect(page.locator("#field-email")).to_have_attribute("autocomplete", "username webauthn")
+    await wait_until(page, "window.offered")  # one that is offered later would sign in before the press
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": True})
     await page.get_by_role("button", name="Sign in with a passkey").press("Enter")
 

@@ -80,7 +80,7 @@ async def test_a_usual_mistake_is_explained_in_the_language_of_the_page(hall: Vi
     await cell.run()
 
     await cell.finished("error")
-    await expect(cell.root.locator(".notice")).to_contain_text("torch 패키지는 설치되어 있지 않고")
+    await expect(cell.root.locator(".notice")).to_contain_text("torch 패키지는 이 사이트에 설치되어 있지 않고")
 
 
 async def test_a_reload_keeps_the_output(hall: VisitorFactory) -> None:

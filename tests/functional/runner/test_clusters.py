@@ -182,6 +182,8 @@ async def test_a_failure_waits_for_the_next_run_which_starts_the_cluster_again(w
     notices = [event.code for event in told.events if event.kind == "notice"]
     assert notices == ["cluster-restarted", "member-ended"]
     assert told.lanes() == {"worker 0": "0\n1\n2\n3\n", "worker 1": "0\n1\n"}
+    while (await workers.client.session(workers.session)).members[1].state != "ended":  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
     again = await workers.run(train)
     assert again.outcome == "ok"
 
