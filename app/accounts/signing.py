@@ -35,7 +35,9 @@ class Signer:
 
     def verify(self, signature: str, purpose: str, *parts: str) -> bool:
         """Whether this site signed the parts for that purpose."""
-        return any(hmac.compare_digest(signature, _sign(secret, purpose, *parts)) for secret in self._secrets)
+        return signature.isascii() and any(
+            hmac.compare_digest(signature, _sign(secret, purpose, *parts)) for secret in self._secrets
+        )
 
 
 SIGNER = AppKey[Signer]("signer")

@@ -60,7 +60,7 @@ def redirect_to_removed(request: Request, group_id: str, account_id: str) -> Red
 async def find_removed(request: Request, session: AsyncSession, group_id: str, removed: str) -> str:
     """The name of the account that an address of ``redirect_to_removed`` is about; empty if this site made no such."""
     account_id, _, proof = removed.partition(".")
-    if not proof.isascii() or not SIGNER.get(request.app).verify(proof, _REMOVED, group_id, account_id):
+    if not SIGNER.get(request.app).verify(proof, _REMOVED, group_id, account_id):
         return ""
     account = await session.get(Account, account_id)
     is_back = await session.get(GroupMember, (group_id, account_id)) is not None

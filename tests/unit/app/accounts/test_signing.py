@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.accounts.signing import delete_previous_secret, load_secrets, rotate_secret
+from app.accounts.signing import Signer, delete_previous_secret, load_secrets, rotate_secret
 
 
 def test_the_secret_is_made_once_for_all_processes_and_read_by_its_user_only(tmp_path: Path) -> None:
@@ -52,3 +52,8 @@ def test_a_replaced_secret_is_read_by_its_user_only(tmp_path: Path) -> None:
 
     assert sorted(path.name for path in file.parent.iterdir()) == ["sign-in", "sign-in.before"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("signature", ["", "\xe9" * 43, "\udcff" * 43])
+def test_what_is_no_signature_is_refused_whatever_its_characters(signature: str) -> None:
+    assert not Signer([b"x" * 32]).verify(signature, "sign-up", "ada@example.org")
