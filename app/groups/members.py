@@ -155,7 +155,7 @@ async def leave(session: AsyncSession, member: GroupMember) -> None:
 async def find_member(session: AsyncSession, group: Group, account_id: str) -> tuple[GroupMember, Account]:
     """A member of the group. Raises MemberNotFound."""
     found = None
-    if "\0" not in account_id:
+    if account_id.isascii() and "\0" not in account_id:  # databases accept neither NUL nor lone surrogates
         mine = select(GroupMember, Account).join(Account, Account.id == GroupMember.account_id)
         query = mine.where(GroupMember.group_id == group.id, GroupMember.account_id == account_id)
         found = (await session.execute(query)).one_or_none()

@@ -126,6 +126,7 @@ def paths_of_staff(group: str, learner: str) -> list[tuple[str, str]]:
         f"{group}/cells/{what}{end}{cell}" for what in ("errors", "limits", "wrong-answers") for end in ("", ".csv")
     ]
     writing = [f"{group}/learners/{learner}/note", f"{group}/learners/{learner}/reminder", f"{group}/settings"]
+    writing.append(f"{group}/learners/reminders")
     writing += [f"{group}/settings/{what}" for what in ("invitations", "invitations/revoke", "deadlines", "delete")]
     writing += [f"{group}/settings/members/{learner}{end}" for end in ("", "/remove")]
     reading.append(f"{group}/settings/members/{learner}/remove")
@@ -753,6 +754,9 @@ async def test_a_reminder_goes_to_all_shown_learners_who_can_have_one(
     fields = {"learners": f"{ada.id} {bob.id} {carol.id} {bob.id} nobody", "message": "Come <b>back</b>"}
     for stranger in (adas, outsider):
         assert (await stranger.post(unescape(url), data=fields)).status_code == 404
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    for nobody in ("", "%00", "%FF"):
+        assert (await teacher.post(unescape(url), content=f"learners={nobody}", headers=form)).status_code == 404
     too_long = await teacher.post(unescape(url), data=fields | {"message": "x" * 1001})
     assert (too_long.status_code, "x" * 1001 in too_long.text, shown(too_long.text)) == (422, True, {ada.id, bob.id})
     sent = await teacher.post(unescape(url), data=fields)
