@@ -68,7 +68,7 @@ class ReminderMailer:
         """
         sent = False
         refusal: LockstepError | None = None
-        for account_id in account_ids:
+        for account_id in sorted(account_ids):  # each locks a row: in the same order for all senders
             try:
                 await self.send(session, staff, account_id, text)
                 sent = True
