@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.factories.shipped_lessons import EACH_MACHINE
+from tests.factories.shipped_lessons import EACH_MACHINE, VARIABLE
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / ".ci" / "affected_long_tests.py"
@@ -84,9 +84,10 @@ def test_a_change_calls_for_the_lessons_whose_cells_it_can_have_broken(paths: li
 
 def test_the_names_of_parts_and_lessons_are_those_that_make_and_the_tests_read() -> None:
     assert parts.EACH_MACHINE == EACH_MACHINE
-    chosen = ["PART=lessons soak", "LESSONS=each-machine"]
-    dry_run = subprocess.run(["make", "-n", "test-long", *chosen], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["make", "-np", "test-long", "PART=lessons soak", "LESSONS=each-machine"]
+    dry_run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "tests/long/lessons tests/long/soak" in dry_run.stdout
+    assert f"test-long: {VARIABLE} = $(LESSONS)" in dry_run.stdout.splitlines()
 
 
 def test_every_folder_of_long_tests_is_a_part_and_the_other_way_round() -> None:
