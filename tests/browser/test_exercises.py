@@ -259,6 +259,22 @@ async def test_a_reload_keeps_the_space_of_checks_and_answers(hall: VisitorFacto
     assert {name: await height_of(place) for name, place in places.items()} == heights
 
 
+async def test_a_question_without_its_answer_has_the_height_of_its_form_after_a_reload(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    quiz = page.locator("#quiz-what-divides")
+    height = await height_of(quiz)
+    await quiz.get_by_label("The number of replicas").check()
+    await quiz.get_by_role("button", name="Answer").click()
+    await expect(quiz).to_have_attribute("data-state", "wrong")
+    assert await height_of(quiz) != height
+    await page.route("**/work", lambda route: route.fulfill(body=""))  # as after signing out
+
+    await page.reload()
+
+    await expect(page.locator("html[data-work-shown]")).to_be_attached()
+    assert await height_of(quiz) == height
+
+
 async def test_an_exercise_is_done_by_keyboard_alone(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     exercise = Exercise(page)

@@ -3,6 +3,7 @@
 import { heightRule } from "../../web/frontend/reserved-space";
 
 const OWN_CELLS = "data-own-cells-shown";
+const WORK = "data-work-shown";
 /** Whatever the reader has opened is closed when the page loads again, so its space would be too high. */
 const CLOSED = ":not(:has(.solution, details[open]))";
 
@@ -11,14 +12,22 @@ export function ownCellsShown(): void {
   document.documentElement.setAttribute(OWN_CELLS, "");
 }
 
+/** Notes when the server has sent what the learner has done, or has failed to. */
+export function setUpWorkSpace(): void {
+  document.addEventListener("htmx:finally:request", ({ target }) => {
+    if (target instanceof Element && target.matches("[data-lesson-work]")) document.documentElement.setAttribute(WORK, "");
+  });
+}
+
 /** Style rules that keep the space of checks and answers free until the server has sent them. */
 export function workSpace(): string[] {
+  const until = `html:not([${WORK}])`;
   const checks = find(`.exercise-body[data-passed]${CLOSED}`).map((body) =>
-    heightRule(`#${body.id}:not([data-passed])`, body),
+    heightRule(`${until} #${body.id}:not([data-passed])`, body),
   );
   const answers = find(`.question:not([data-state="open"])${CLOSED}`).map((question) => {
     const most = `max-height: ${question.offsetHeight}px; overflow: auto;`; // the open form may be higher
-    return heightRule(`#${question.id}[data-state="open"]`, question, most);
+    return heightRule(`${until} #${question.id}[data-state="open"]`, question, most);
   });
   return [...checks, ...answers];
 }

@@ -18,7 +18,7 @@ import { setUpViewOptions } from "../../runs/frontend/view-options";
 import { make } from "../../web/frontend/element";
 import { storeSpace } from "../../web/frontend/reserved-space";
 import { language, say } from "../../web/frontend/strings";
-import { ownCellSpace, ownCellsShown, workSpace } from "./late-content";
+import { ownCellSpace, ownCellsShown, setUpWorkSpace, workSpace } from "./late-content";
 
 /** Moves drafts that this browser has stored under former names of the lesson or its cells. */
 function followRenames(lesson: string, roots: HTMLElement[]): void {
@@ -48,6 +48,7 @@ export function setUpCells(): void {
   const lesson = scratch?.dataset.scratch ?? roots[0]?.dataset.lesson;
   if (!lesson) return;
   setUpViewOptions();
+  setUpWorkSpace();
   const runs = new RunManager();
   followRenames(lesson, roots);
   const drafts = new Drafts(lesson, availableStorage(), currentAccount);
