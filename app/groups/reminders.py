@@ -5,7 +5,7 @@ Every reminder has a signed link that ends them, for people and for mail program
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -61,13 +61,13 @@ class ReminderMailer:
         reminded_at = await self._claim(session, member)
         await enqueue(session, self._render(staff, account, message), reminded_at)
 
-    async def send_to_several(self, session: AsyncSession, staff: Staff, account_ids: Iterable[str], text: str) -> bool:
+    async def send_to_several(self, session: AsyncSession, staff: Staff, account_ids: Sequence[str], text: str) -> bool:
         """Send a reminder to each of these learners who can be sent one now. Returns False if the limit left some out.
 
         Raises the errors of ``send`` about the text and, if nobody can be sent one, the error about the first learner.
         """
         sent = False
-        refusal: LockstepError | None = None
+        refusals: dict[str, LockstepError] = {}
         for account_id in sorted(account_ids):  # each locks a row: in the same order for all senders
             try:
                 await self.send(session, staff, account_id, text)
@@ -77,9 +77,9 @@ class ReminderMailer:
                     raise
                 return False
             except (MemberNotFound, RemindersRefused, RemindedLately) as e:
-                refusal = refusal or e
+                refusals[account_id] = e
         if not sent:
-            raise refusal or MemberNotFound
+            raise refusals[account_ids[0]] if account_ids else MemberNotFound
         return True
 
     def find_refusal(self, member: GroupMember, account: Account) -> LockstepError | None:

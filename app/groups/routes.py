@@ -277,7 +277,7 @@ async def send_reminders(
 ) -> Response:
     """Send a reminder to the learners in the field ``learners``, whom a page of the table has shown."""
     text = fields.get("message", "")
-    learners = dict.fromkeys(fields.get("learners", "").split()[:PAGE_SIZE])
+    learners = list(dict.fromkeys(fields.get("learners", "").split()))[:PAGE_SIZE]
     try:
         async with db.writing() as session:
             staff = await find_staff(session, viewer, group_id)
