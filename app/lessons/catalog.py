@@ -160,10 +160,13 @@ class CatalogView:
         return name if cell is None else cell.title
 
     def check_title(self, key: str, cell_name: str, name: str, language: str) -> str:
-        """The title of the check ``name`` of an exercise of the lesson ``key``, or its name if it no longer exists."""
+        """The title of the check ``name`` of an exercise of the lesson ``key``, or its name if it no longer exists.
+
+        It is plain text: without the backticks around code.
+        """
         exercise = self.find_exercise(key, cell_name, language)
         checks = exercise.checks if exercise is not None else ()
-        return next((check.title for check in checks if check.name == name), name)
+        return next((check.title.replace("`", "") for check in checks if check.name == name), name)
 
     def find_exercise(self, key: str, cell_name: str, language: str) -> Exercise | None:
         """The exercise in a cell of the lesson ``key``; None if it no longer exists."""

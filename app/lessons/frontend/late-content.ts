@@ -15,7 +15,8 @@ export function ownCellsShown(): void {
 /** Notes when the server has sent what the learner has done, or has failed to. */
 export function setUpWorkSpace(): void {
   document.addEventListener("htmx:finally:request", ({ target }) => {
-    if (target instanceof Element && target.matches("[data-lesson-work]")) document.documentElement.setAttribute(WORK, "");
+    if (target instanceof Element && target.matches("[data-lesson-work]"))
+      document.documentElement.setAttribute(WORK, "");
   });
 }
 

@@ -439,3 +439,18 @@ def test_checks_are_read_and_never_run(folder: Path) -> None:
     (folder / "checks.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n{CHECKS}")
     assert lesson(folder).exercises
     assert not (folder / "ran").exists()
+
+
+def test_the_title_of_a_check_is_also_plain_text_without_backticks(tmp_path: Path) -> None:
+    folder = write_exercise_lesson(tmp_path)
+    checks = folder / "checks.py"
+    checks.write_text(checks.read_text().replace("It is the mean", "It is `np.mean`"))
+    catalog = Catalog(tmp_path)
+    catalog.reload()
+    lesson = next(one for one in catalog.every() if one.exercises)
+    (cell,) = lesson.exercises
+    assert cell.exercise
+    titles = [catalog.check_title(lesson.key, cell.name, check.name, "en") for check in cell.exercise.checks]
+
+    assert "It is np.mean" in titles
+    assert "It is `np.mean`" in [check.title for check in cell.exercise.checks]
