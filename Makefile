@@ -35,7 +35,7 @@ checks := check-style check-types check-imports check-frontend-types check-front
 .SILENT:
 
 setup: need-python
-	$(PYTHON) .ci/setup.py $(if $(SCIENCE),--science)
+	$(PYTHON) .ci/setup.py $(if $(filter 1,$(SCIENCE)),--science)
 
 setup-tests: need-python
 	$(PYTHON) .ci/setup.py --tests

@@ -20,7 +20,7 @@ RUN /build/bin/pip --python /venv install -q --no-deps --require-hashes \
 # What the extra science needs, for learners' code: LOCKSTEP_RUNNER_SCIENCE=1 docker compose build runner
 ARG SCIENCE=""
 COPY locks/science.txt locks/
-RUN if [ -n "$SCIENCE" ]; then /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/science.txt; fi
+RUN if [ "$SCIENCE" = 1 ]; then /build/bin/pip --python /venv install -q --no-deps --require-hashes -r locks/science.txt; fi
 
 # The project's entry points, so that jupyter_client finds its kernels; the code itself stays in /lockstep.
 COPY pyproject.toml hatch_build.py README.md ./
@@ -32,7 +32,7 @@ RUN SETUPTOOLS_SCM_PRETEND_VERSION="$LOCKSTEP_VERSION" /build/bin/python -c "fro
 COPY docker/trim.sh docker/
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils && docker/trim.sh /venv \
  && /venv/bin/python -c "import h5py, ipykernel.ipkernel, matplotlib.pyplot, numpy, pandas, tensorflow, tf_keras" \
- && if [ -n "$SCIENCE" ]; then \
+ && if [ "$SCIENCE" = 1 ]; then \
     /venv/bin/python -c "import networkx, numba, quantecon, scipy.stats, seaborn, sklearn.ensemble, statsmodels.api, sympy"; fi
 
 FROM python:3.11-slim-bookworm

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 MAX_FIELDS = 40
-"""Of the body itself. Each unknown field makes an error of its own: 100,000 of them kept everyone waiting for 0.4 s."""
+"""Of the body itself. Each unknown field makes an error of its own: 100,000 of them keep everyone waiting for 0.4 s."""
 
 
 class JsonRequest(BaseModel):

@@ -42,7 +42,7 @@ def lease_routes(
 
         async def lines() -> AsyncIterator[str]:
             async for exited in reading:
-                yield "\n" if exited is None else exited.model_dump_json() + "\n"
+                yield "\n" if exited is None else exited.model_dump_json(exclude_none=True) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 

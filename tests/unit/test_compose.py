@@ -257,7 +257,7 @@ def test_the_runner_image_has_the_science_packages_only_if_the_operator_asks() -
     assert services()["runner"]["build"]["args"]["SCIENCE"] == "${LOCKSTEP_RUNNER_SCIENCE:-}"
     assert 'ARG SCIENCE=""' in recipe
     (install,) = re.findall(r"^.*-r locks/science.txt.*$", recipe, re.MULTILINE)
-    assert install.startswith('RUN if [ -n "$SCIENCE" ]; then ')
+    assert install.startswith('RUN if [ "$SCIENCE" = 1 ]; then ')
 
 
 def test_the_runner_image_has_no_application_and_the_web_image_only_the_wire() -> None:

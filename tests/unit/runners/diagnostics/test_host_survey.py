@@ -145,9 +145,7 @@ def test_a_machine_without_any_is_well_as_long_as_nobody_asked_for_real_ones() -
         ("", ""),
     ],
 )
-def test_a_security_module_that_confines_the_runner_is_named_with_the_option_that_ends_it(
-    label: str, option: str
-) -> None:
+def test_a_security_module_that_confines_the_runner_is_named_with_what_ends_it(label: str, option: str) -> None:
     sentence = confinement(label)
     assert bool(sentence) == bool(option)
     if option:
