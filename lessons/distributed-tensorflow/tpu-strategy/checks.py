@@ -16,10 +16,15 @@ def pair(value: object, name: str) -> tuple[object, object]:
 
 
 def hidden_values(work: Work) -> tuple[np.ndarray, int]:
-    """Values far from 0, and a batch size that does not divide their number."""
+    """Values far from 0, and a batch size that does not divide their number.
+
+    Those of the short batch are larger, so that its mean counts as much as that of the others only by mistake.
+    """
     batch = REPLICAS * int(work.rng.integers(1, 4))
-    count = 2 * batch + int(work.rng.integers(1, batch))
-    return work.rng.uniform(1, 5, size=count).astype("float32"), batch
+    short = int(work.rng.integers(1, batch))
+    values = work.rng.uniform(1, 5, size=2 * batch + short)
+    values[-short:] += 5
+    return values.astype("float32"), batch
 
 
 @check(
