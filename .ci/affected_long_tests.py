@@ -60,8 +60,12 @@ CAUSES: dict[str, tuple[str, ...]] = {
 
 EACH_MACHINE = "each-machine"
 """In LESSONS: the first lesson on each kind of machine."""
-EVERY_LESSON = ("locks/dev.txt", "tests/long/lessons/")
-"""Paths with these prefixes may break the cells of any lesson: TensorFlow itself, and the tests of the cells."""
+EVERY_LESSON = ("locks/runner.txt", "locks/tensorflow-cpu.txt")
+"""What cells import, in the versions of ``locks/dev.txt``: a change may break the cells of any lesson."""
+
+PROSE = re.compile(r"/assets/|\.(ko|zh)\.(md|toml)$|/cover[^/]*\.png$")
+"""Files of a lesson that hold no code: drawings and translations."""
+RUNS = re.compile(r"\A---\n.*?^---$|^(`{3,})(?!\{quiz\}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 def parts_of(paths: Iterable[str]) -> list[str]:
@@ -73,21 +77,39 @@ def parts_of(paths: Iterable[str]) -> list[str]:
     return [part for part in ALL if part in found]
 
 
-def lessons_of(paths: Iterable[str]) -> list[str]:
-    """The lessons whose cells changes to ``paths`` may break: none if they may break those of every lesson.
+def lessons_of(paths: Iterable[str], fork: str = "HEAD") -> list[str]:
+    """The lessons whose cells the changes to ``paths`` since ``fork`` may break: none if it may be those of every one.
 
-    A lesson's own files break its own cells. For everything else, one lesson on each kind of machine shows it.
+    A lesson's own code breaks its own cells. For everything else, one lesson on each kind of machine shows it.
     """
     found: set[str] = set()
     for path in paths:
         if path.startswith(EVERY_LESSON):
             return []
         if lesson := re.match(r"lessons/[^/]+/([^/]+)/", path):
-            if (ROOT / lesson.group() / "lesson.md").exists():
+            if (ROOT / lesson.group() / "lesson.md").exists() and not _is_prose(path, fork):
                 found.add(lesson.group(1))
         elif "lessons" in parts_of([path]):
             found.add(EACH_MACHINE)
-    return sorted(found)
+    return sorted(found) or [EACH_MACHINE]
+
+
+def _is_prose(path: str, fork: str) -> bool:
+    """Whether a change to a file of a lesson, since ``fork``, leaves what runs as it was."""
+    if PROSE.search(path):
+        return True
+    if not path.endswith("/lesson.md"):
+        return False
+    try:
+        before = _git("show", f"{fork}:{path}")
+    except subprocess.CalledProcessError:
+        return False
+    return _what_runs(before) == _what_runs((ROOT / path).read_text(encoding="utf-8"))
+
+
+def _what_runs(lesson: str) -> list[str]:
+    """The front matter, and all blocks of a lesson between fences but its quizzes."""
+    return [block.group() for block in RUNS.finditer(lesson)]
 
 
 def last_pass() -> str:
@@ -125,7 +147,9 @@ def main(arguments: list[str]) -> int:
     base = last_pass() if arguments == ["--since-last-pass"] else "".join(arguments)
     changed = changed_since(base) if base else None
     parts = ALL if changed is None else parts_of(changed)
-    lessons = lessons_of(changed) if changed is not None and "lessons" in parts else ()
+    lessons = (
+        lessons_of(changed, _git("merge-base", base, "HEAD")) if changed is not None and "lessons" in parts else ()
+    )
     for name, values in (("PART", parts), ("LESSONS", lessons)):
         if values:
             print(f"{name}={' '.join(values)}")

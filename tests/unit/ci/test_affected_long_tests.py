@@ -28,6 +28,31 @@ def loaded() -> ModuleType:
 
 
 parts = loaded()
+IDENTITY = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+LESSON = """---
+title: One
+topology: cpu
+---
+
+Words of the lesson.
+
+```{predict} How many?
+:name: lines
+```
+
+```{code-cell} python
+:name: one
+:expect: '1'
+
+print(1)
+```
+
+````{quiz} One and one?
+:name: sum
+
+- [x] two
+````
+"""
 
 
 @pytest.mark.parametrize(
@@ -64,22 +89,51 @@ def test_a_change_calls_for_the_parts_that_it_can_have_broken(paths: list[str], 
 @pytest.mark.parametrize(
     ("paths", "called_for"),
     [
-        (["lessons/distributed-tensorflow/dtensor/lesson.ko.md"], ["dtensor"]),
+        (["lessons/distributed-tensorflow/dtensor/wrong/pieces--whole.py"], ["dtensor"]),
+        (["lessons/distributed-tensorflow/dtensor/lesson.ko.md"], ["each-machine"]),
+        (["lessons/distributed-tensorflow/dtensor/assets/mesh.svg"], ["each-machine"]),
         (
-            ["lessons/distributed-tensorflow/pipelines/checks.py", "lessons/distributed-tensorflow/dtensor/lesson.md"],
+            ["lessons/distributed-tensorflow/pipelines/checks.py", "lessons/distributed-tensorflow/dtensor/checks.py"],
             ["dtensor", "pipelines"],
         ),
-        (["lessons/distributed-tensorflow/a-lesson-that-was-deleted/lesson.md"], []),
+        (["lessons/distributed-tensorflow/a-lesson-that-was-deleted/lesson.md"], ["each-machine"]),
         (["lessons/distributed-tensorflow/course.toml"], ["each-machine"]),
-        (["app/lessons/markdown.py", "lessons/distributed-tensorflow/dtensor/lesson.md"], ["dtensor", "each-machine"]),
+        (["app/lessons/markdown.py", "lessons/distributed-tensorflow/dtensor/checks.py"], ["dtensor", "each-machine"]),
         (["runners/guest/api/cluster_failures.py"], ["each-machine"]),
-        (["locks/dev.txt", "lessons/distributed-tensorflow/dtensor/lesson.md"], []),
-        (["tests/long/lessons/test_cells.py"], []),
-        (["README.md", "app/runs/follower_pool.py"], []),
+        (["locks/dev.txt", "locks/runner.txt", "lessons/distributed-tensorflow/dtensor/checks.py"], []),
+        (["locks/dev.txt", "tests/long/lessons/test_cells.py"], ["each-machine"]),
+        (["README.md", "app/runs/follower_pool.py"], ["each-machine"]),
     ],
 )
 def test_a_change_calls_for_the_lessons_whose_cells_it_can_have_broken(paths: list[str], called_for: list[str]) -> None:
     assert parts.lessons_of(paths) == called_for
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "called_for"),
+    [
+        ("Words of the lesson.", "Other words.", "each-machine"),
+        ("- [x] two", "- [x] three", "each-machine"),
+        ("print(1)", "print(2)", "one"),
+        (":expect: '1'", ":expect: '2'", "one"),
+        ("topology: cpu", "topology: gpu:2", "one"),
+        ("How many?", "How many lines?", "one"),
+    ],
+)
+def test_a_lesson_runs_again_if_what_runs_has_changed(
+    old: str, new: str, called_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lessons" / "course" / "one" / "lesson.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(LESSON)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "One"]):
+        subprocess.run(["git", *IDENTITY, *command], cwd=tmp_path, check=True)
+    monkeypatch.setattr(parts, "ROOT", tmp_path)
+    assert old in LESSON
+
+    file.write_text(LESSON.replace(old, new))
+
+    assert parts.lessons_of(["lessons/course/one/lesson.md"]) == [called_for]
 
 
 def test_the_names_of_parts_and_lessons_are_those_that_make_and_the_tests_read() -> None:
@@ -109,8 +163,7 @@ def test_what_changed_is_counted_from_where_the_branch_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *IDENTITY, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout
 
     def commit(path: str) -> None:
