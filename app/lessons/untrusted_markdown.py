@@ -167,7 +167,7 @@ def render_untrusted_markdown(source: str) -> Markup:
     if is_parsed:
         html = str(_UntrustedRenderer(_PARSER).render(_PARSER.parse(shown), _PARSER.options, {}))
     if not is_parsed or len(html) > MAX_HTML_BYTES:
-        html = _listing(escapeHtml(shown))
+        return _as_written(shown)
     return Markup(_CLEANER.clean(html).strip())  # noqa: S704 - sanitized
 
 
@@ -179,7 +179,11 @@ def render_untrusted_texts(sources: Iterable[str]) -> Iterator[Markup]:
             left -= len(source)
             yield render_untrusted_markdown(source)
         else:
-            yield Markup(_listing(escapeHtml(escape_bidi_controls(source))).strip())  # noqa: S704 - escaped
+            yield _as_written(escape_bidi_controls(source))
+
+
+def _as_written(shown: str) -> Markup:
+    return Markup(_listing(escapeHtml(shown)).strip())  # noqa: S704 - escaped
 
 
 async def run_in_render_thread(function: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
