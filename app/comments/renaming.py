@@ -14,7 +14,7 @@ from app.lessons.renaming import move_rows
 async def rename_comments(session: AsyncSession, rename: Rename) -> None:
     """Move the comments and their counters."""
     if rename.name:
-        before = {"lesson": rename.lesson, "cell": rename.former_name}
+        before = {"lesson": rename.former_lesson, "cell": rename.former_name}
         after = {"lesson": rename.lesson, "cell": rename.name}
     else:
         before, after = {"lesson": rename.former_lesson}, {"lesson": rename.lesson}

@@ -13,7 +13,7 @@ async def rename_answers(session: AsyncSession, rename: Rename) -> None:
     """Of two answers to one question, the earlier is kept, as the first one."""
     for table, column in ((QuizAnswer, "quiz"), (PredictionAnswer, "prediction")):
         if rename.name:
-            before = {"lesson": rename.lesson, column: rename.former_name}
+            before = {"lesson": rename.former_lesson, column: rename.former_name}
             after = {"lesson": rename.lesson, column: rename.name}
             await move_rows(session, table, before, after, beside=["learner_id"], first_by="answered_at")
         else:
@@ -24,7 +24,7 @@ async def rename_answers(session: AsyncSession, rename: Rename) -> None:
 async def rename_reviews(session: AsyncSession, rename: Rename) -> None:
     """All of them: a learner can have several of one exercise."""
     if rename.name:
-        before = {"lesson": rename.lesson, "exercise": rename.former_name}
+        before = {"lesson": rename.former_lesson, "exercise": rename.former_name}
         after = {"lesson": rename.lesson, "exercise": rename.name}
     else:
         before, after = {"lesson": rename.former_lesson}, {"lesson": rename.lesson}

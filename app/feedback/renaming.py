@@ -12,7 +12,7 @@ from app.lessons.renaming import move_rows
 async def rename_feedback(session: AsyncSession, rename: Rename) -> None:
     """Of two votes on one lesson, the later is kept."""
     if rename.name:
-        before = {"lesson": rename.lesson, "cell": rename.former_name}
+        before = {"lesson": rename.former_lesson, "cell": rename.former_name}
         await move_rows(session, ProblemReport, before, {"lesson": rename.lesson, "cell": rename.name})
         return
     before, after = {"lesson": rename.former_lesson}, {"lesson": rename.lesson}

@@ -12,7 +12,7 @@ from app.lessons.renaming import move_rows
 async def rename_deadlines(session: AsyncSession, rename: Rename) -> None:
     """Of two deadlines for one exercise, the later is kept."""
     if rename.name:
-        before = {"lesson": rename.lesson, "exercise": rename.former_name}
+        before = {"lesson": rename.former_lesson, "exercise": rename.former_name}
         after = {"lesson": rename.lesson, "exercise": rename.name}
         await move_rows(session, GroupDeadline, before, after, beside=["group_id"], last_by="due_at")
     else:

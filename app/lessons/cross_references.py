@@ -1,4 +1,5 @@
-"""Errors between the files of courses: broken links, missing pictures, and required lessons that cannot be read first.
+"""Errors between the files of courses: broken links, missing pictures, required lessons that cannot be read first, and
+names that have moved from another lesson and are still in use there.
 
 They never block: another file may be the cause.
 """
@@ -45,6 +46,28 @@ def reference_errors(
                 yield LessonFileError(path, reference.line, problem, blocks=False)
         if document.language == DEFAULT_LANGUAGE and (circle := _circle(root, path, documents)):
             yield LessonFileError(path, document.header.requires_line, circle, blocks=False)
+    yield from _moved_name_errors(documents)
+
+
+def _moved_name_errors(documents: Mapping[Path, Document]) -> Iterator[LessonFileError]:
+    """Yield errors for former names in another lesson (``lesson#name``) that lead to two things."""
+    places: dict[tuple[Path, str], str] = {}
+    """Where each name is in use or has led to so far."""
+    moved: list[tuple[Path, int, str]] = []
+    for path, document in documents.items():
+        if document.language == DEFAULT_LANGUAGE:
+            for item in document.named_items:
+                for name in (item.name, *item.was):
+                    if "#" in name:
+                        moved.append((path, item.line, name))
+                    else:
+                        places[path.parent, name] = f"{path.parent.name}/{path.name}:{item.line}"
+    for path, line, former in moved:
+        slug, _, name = former.partition("#")
+        place = places.setdefault((path.parent.parent / slug, name), here := f"{path.parent.name}/{path.name}:{line}")
+        if place != here:
+            text = f"'was' has '{former}', which {place} has; work under that name can go to one place only"
+            yield LessonFileError(path, line, text, blocks=False)
 
 
 def _circle(root: Path, path: Path, documents: Mapping[Path, Document]) -> str | None:

@@ -190,7 +190,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
             "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Comments, XP and translations refer "
             "to the cell by its name, so if you change it, write the old one into `was`. Without it, the name comes "
             "from the code, see below.",
-            "was": "A former name of the cell, or a list of them: the work that learners stored under it follows.",
+            "was": "A former name of the cell, or a list of them: the work that learners stored under it follows."
+            " `lesson#name` is its name in another lesson of the course.",
             "caption": "The title above the cell; derived from the name by default.",
             "tags": "A list of tags, see below.",
             "expect": "A text, or a list of texts, that the output has to contain.",
@@ -398,7 +399,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "may pick several. Markdown above the list belongs to the question.",
         {
             "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required.",
-            "was": "A former name of the quiz, or a list of them: the answers that learners gave follow.",
+            "was": "A former name of the quiz, or a list of them: the answers that learners gave follow."
+            " `lesson#name` is its name in another lesson of the course.",
         },
     ),
     "predict": DirectiveSpec(
@@ -410,7 +412,8 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "ends with a numbered list in the right order, which learners see shuffled).",
         {
             "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required.",
-            "was": "A former name of the prediction, or a list of them: the answers that learners gave follow.",
+            "was": "A former name of the prediction, or a list of them: the answers that learners gave follow."
+            " `lesson#name` is its name in another lesson of the course.",
             "cell": "The cell whose run gives the answer; it comes later in the lesson. Required.",
             "answer": "The number.",
             "from": "Text that the run prints. For a number, `{number}` takes its place: `'each sees {number}'`. "

@@ -5,7 +5,7 @@ Parsing never raises, whatever the text: each error becomes a LessonError with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -107,6 +107,11 @@ class Document:
     tasks: tuple[SourceTask, ...]
     faults: tuple[LessonError, ...]
 
+    @property
+    def named_items(self) -> list[NamedItem]:
+        """What learners' work is stored under: cells and questions."""
+        return _named_items(self.cells, self.questions)
+
 
 class LessonDecodeError(Exception):
     """The bytes are not the text of a lesson. Carries the LessonError."""
@@ -171,9 +176,7 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     faults += wrong
     found.labels.place_cells({cell.fence_line: cell.name for cell in cells})
     faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])
-    named = [NamedItem(cell.name, cell.was or (), cell.fence_line) for cell in cells]
-    named += [NamedItem(one.name, one.was, one.line) for one in questions]
-    faults += former_name_errors(named)
+    faults += former_name_errors(_named_items(cells, questions))
     if english is None:
         faults += [fault for cell in cells for fault in _code_errors(cell)]
         faults += exercise_errors(cells)
@@ -191,6 +194,11 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     return Document(
         language, source, header, parsed, found, tuple(cells), tuple(questions), tuple(tasks), tuple(in_order)
     )
+
+
+def _named_items(cells: Iterable[SourceCell], questions: Iterable[SourceQuestion]) -> list[NamedItem]:
+    items = [NamedItem(cell.name, cell.was or (), cell.fence_line) for cell in cells]
+    return items + [NamedItem(one.name, one.was, one.line) for one in questions]
 
 
 def task_tokens(tokens: Sequence[Token], start: int) -> Sequence[Token]:

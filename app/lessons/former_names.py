@@ -1,7 +1,8 @@
 """Former names: what a lesson, a cell or a question was called before, written as ``was``. Pure.
 
 Learners' work is stored under names. When an author renames something and writes the former name beside the new one,
-that work follows (``app.lessons.renaming``), and the former address of a lesson leads to the new one.
+that work follows (``app.lessons.renaming``), and the former address of a lesson leads to the new one. A cell or a
+question that has moved here from another lesson of the course has a former name with that lesson, ``lesson#name``.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class NamedItem:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rename:
-    """A name that has changed: of a lesson, or of a cell or question (``name``) of the lesson ``lesson``."""
+    """A name that has changed: of a lesson, or of a cell or question (``name``), which may be in another lesson now."""
 
     former_lesson: str
-    """``course/slug``. For a cell or a question it is ``lesson``."""
+    """``course/slug``. For a cell or a question, the lesson in which it had its former name."""
     lesson: str
     former_name: str = ""
     name: str = ""
@@ -51,7 +52,8 @@ def parse_former_names(value: YamlValue) -> tuple[str, ...]:
     if not 1 <= len(names) <= MAX_FORMER_NAMES:
         raise InvalidValue(f"must be a former name or a list of 1 to {MAX_FORMER_NAMES}")
     for name in names:
-        if not isinstance(name, str) or not SLUG_PATTERN.fullmatch(name) or len(name) > MAX_SLUG_LENGTH:
+        parts = str(name).split("#")
+        if len(parts) > 2 or not all(SLUG_PATTERN.fullmatch(part) and len(part) <= MAX_SLUG_LENGTH for part in parts):
             raise InvalidValue(
                 f"has {str(name)[:60]!r}, which cannot be a name; use lowercase letters, digits, and hyphens"
             )
@@ -74,6 +76,12 @@ def former_name_errors(items: Iterable[NamedItem]) -> Iterator[LessonError]:
             seen.setdefault(name, item.line)
 
 
+def former_place(lesson: str, former: str) -> tuple[str, str]:
+    """The key of the lesson, and the name in it, of what is now in ``lesson`` and has this former name."""
+    slug, _, name = former.rpartition("#")
+    return (f"{lesson.partition('/')[0]}/{slug}" if slug else lesson), name
+
+
 def former_lessons(course: str, was: Mapping[str, Iterable[str]]) -> Mapping[str, str]:
     """The present key of each former one. A slug in use is not a former one. ``was`` has the lessons of the course."""
     return {
@@ -82,15 +90,31 @@ def former_lessons(course: str, was: Mapping[str, Iterable[str]]) -> Mapping[str
 
 
 def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
-    """Yield what was renamed, lessons before their cells: a lesson may have been renamed after a cell of it."""
+    """Yield what was renamed: what has moved between lessons, then lessons, then their cells.
+
+    The lesson in a former name has the slug that it had then, and it may have been renamed after a cell of it. A name
+    that is in use is not a former one.
+    """
     lessons = list(lessons)
+    cells = [
+        (former_place(lesson.key, former), (lesson.key, item.name))
+        for lesson in lessons
+        for item in _items(lesson)
+        for former in item.was
+    ]
+    in_use = {(lesson.key, item.name) for lesson in lessons for item in _items(lesson)}
+    for before, after in cells:
+        if before[0] != after[0] and before not in in_use:
+            yield Rename(before[0], after[0], before[1], after[1])
     slugs = {lesson.key for lesson in lessons}
     for lesson in lessons:
         for former in lesson.was:
             if (key := f"{lesson.course}/{former}") not in slugs:
                 yield Rename(key, lesson.key)
-    for lesson in lessons:
-        items: tuple[Cell | Quiz | Prediction, ...] = (*lesson.cells, *lesson.quizzes, *lesson.predictions)
-        for item in items:
-            for name in item.was:
-                yield Rename(lesson.key, lesson.key, name, item.name)
+    for before, after in cells:
+        if before[0] == after[0]:
+            yield Rename(before[0], after[0], before[1], after[1])
+
+
+def _items(lesson: Lesson) -> tuple[Cell | Quiz | Prediction, ...]:
+    return (*lesson.cells, *lesson.quizzes, *lesson.predictions)

@@ -18,6 +18,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.errors import LessonFileError
+from app.lessons.former_names import former_place
 from app.lessons.model import Lesson, LessonStatus
 
 if TYPE_CHECKING:
@@ -57,15 +58,17 @@ def _losses(names: Iterable[_Name], now: CatalogView) -> Iterator[tuple[_Name, L
     by_lesson: defaultdict[str, list[_Name]] = defaultdict(list)
     for name in names:
         by_lesson[name[0]].append(name)
+    moved = {each for lesson in now.every() for _, former in _names(lesson) for each in former} if by_lesson else set()
     for key, named in by_lesson.items():
         course, _, slug = key.partition("/")
         lesson = now.find_lesson(key, DEFAULT_LANGUAGE)
         if lesson is not None:
             path = now.root / course / lesson.slug / "lesson.md"
-            known = {each[1:] for present, former in _names(lesson) for each in (present, *former)}
+            here = (each for present, former in _names(lesson) for each in (present, *former))
+            known = {each[1:] for each in here if each[0] == lesson.key}
             for name in named:
-                if name[1] != "lesson" and name[1:] not in known:
-                    yield name, _warning(path, *name[1:], f":was: {name[2]}")
+                if name[1] != "lesson" and name[1:] not in known and name not in moved:
+                    yield name, _warning(path, *name[1:], f":was: {name[2]}", f":was: {slug}#{name[2]}")
         elif not (now.root / key / "lesson.md").is_file():  # else its own errors say why it cannot be read
             path = now.root / course / "course.toml"
             for name in named:
@@ -73,11 +76,13 @@ def _losses(names: Iterable[_Name], now: CatalogView) -> Iterator[tuple[_Name, L
                     yield name, _warning(path, "lesson", slug, f"was: [{slug}]")
 
 
-def _warning(path: Path, kind: str, name: str, was: str) -> LessonFileError:
+def _warning(path: Path, kind: str, name: str, was: str, moved: str = "") -> LessonFileError:
     text = (
         f"the {kind} '{name}' was published and is gone, so learners lose what they did in it, its comments and its XP;"
         f" if it has a new name, write '{was}' there"
     )
+    if moved:
+        text += f", or '{moved}' if it is in another lesson now"
     return LessonFileError(path, 1, text, blocks=False, warning=True)
 
 
@@ -143,4 +148,7 @@ def _names(lesson: Lesson) -> Iterator[tuple[_Name, list[_Name]]]:
     yield (lesson.key, "lesson", lesson.slug), []
     for kind, items in (("cell", lesson.cells), ("quiz", lesson.quizzes), ("prediction", lesson.predictions)):
         for item in items:
-            yield (lesson.key, kind, item.name), [(lesson.key, kind, name) for name in item.was]
+            yield (
+                (lesson.key, kind, item.name),
+                [(there, kind, name) for there, name in (former_place(lesson.key, former) for former in item.was)],
+            )

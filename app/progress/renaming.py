@@ -20,10 +20,10 @@ _QUIET = {"synchronize_session": False}
 async def rename_progress(session: AsyncSession, rename: Rename) -> None:
     """Of two entries about the same thing, the earlier is kept."""
     if rename.name:
-        before, after = f"{rename.lesson}#{rename.former_name}", f"{rename.lesson}#{rename.name}"
+        before, after = f"{rename.former_lesson}#{rename.former_name}", f"{rename.lesson}#{rename.name}"
         await _rename_subjects(session, before, after, _is_about_cell)
         anchored = update(LessonProgress).where(
-            LessonProgress.lesson == rename.lesson, LessonProgress.anchor == f"cell-{rename.former_name}"
+            LessonProgress.lesson == rename.former_lesson, LessonProgress.anchor == f"cell-{rename.former_name}"
         )
         await session.execute(anchored.values(anchor=f"cell-{rename.name}").execution_options(**_QUIET))
     else:

@@ -83,8 +83,8 @@ export class Drafts {
 }
 
 /**
- * Moves the drafts of a lesson that was renamed, then those of its renamed cells (by former name). A draft under the
- * present name stays.
+ * Moves the drafts of a lesson that was renamed, then those of its renamed cells (by former name, which is
+ * `lesson#cell` for a cell that has moved here from another lesson). A draft under the present name stays.
  */
 export function moveDrafts(
   storage: WholeStorage,
@@ -102,7 +102,9 @@ export function moveDrafts(
       }
     }
     for (const [former, cell] of formerCells) {
-      move(storage, draftKey(account, lesson, former), draftKey(account, lesson, cell));
+      const [name = "", slug] = former.split("#").reverse();
+      const there = slug === undefined ? lesson : lesson.replace(/[^/]*$/, slug);
+      move(storage, draftKey(account, there, name), draftKey(account, lesson, cell));
     }
   } catch {
     // Storage is full or denied.

@@ -19,6 +19,7 @@ from app.lessons import lost_names
 from app.lessons.catalog import Catalog
 from app.lessons.document import parse_document as read_document
 from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.former_names import Rename, renames_of
 from tests.factories.lesson_source import CELL, FRONT_MATTER, write_lesson, write_toml
 
 KOREAN = "title: 하나\nsummary: 요약.\n"
@@ -277,6 +278,7 @@ def test_names_that_published_lessons_lose_are_warnings_until_they_lead_somewher
     with capture_logs() as logs:
         (warning,) = save(CELL.replace("one", "first"))
     assert warning.startswith("one/lesson.md:1: warning: the cell 'one' was published and is gone, so learners lose")
+    assert "write ':was: one' there, or ':was: one#one' if it is in another lesson now" in warning
     assert [entry["what"] for entry in logs if entry["event"] == "lesson_mistake"] == [
         warning.partition("warning: ")[2]
     ]
@@ -292,6 +294,20 @@ def test_names_that_published_lessons_lose_are_warnings_until_they_lead_somewher
     assert save("More words.\n") == [], "not for ever"
     assert save(CELL, "two", "draft") == []
     assert save("Words.\n", "two", "draft") == [], "nobody has work in a draft"
+
+
+def test_a_cell_moves_to_another_lesson_once_its_name_is_free_there(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "two", CELL.replace(":name: one", ":name: again\n:was: one#one"))
+    catalog.reload()
+    assert _problems(catalog) == [
+        "two/lesson.md:7: 'was' has 'one#one', which one/lesson.md:9 has; work under that name can go to one place only"
+    ]
+    assert list(renames_of(catalog.every())) == []
+
+    write_lesson(root / "course" / "one", "Words.\n")
+    catalog.reload()
+    assert _problems(catalog) == [], "it is not lost"
+    assert list(renames_of(catalog.every())) == [Rename("course/one", "course/two", "one", "again")]
 
 
 def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:

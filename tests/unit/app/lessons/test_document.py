@@ -306,6 +306,8 @@ def test_a_file_without_front_matter_takes_title_and_minutes_from_its_text() -> 
         ("two", "'was' has 'two', which is a name on line 14; a former name cannot be in use"),
         ("one", "'was' has 'one', which is a name on line 7; a former name cannot be in use"),
         ("[past, old]", "'was' has 'past', as line 14 has; work under that name can go to one place only"),
+        ("[a#b, a#b]", "'was' has 'a#b', as line 14 has; work under that name can go to one place only"),
+        ("a#b#c", "'was' has 'a#b#c', which cannot be a name; use lowercase letters, digits, and hyphens"),
         ("Old One", "'was' has 'Old One', which cannot be a name; use lowercase letters, digits, and hyphens"),
         ("[]", "'was' must be a former name or a list of 1 to 20"),
     ],

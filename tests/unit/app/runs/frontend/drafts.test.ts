@@ -103,12 +103,21 @@ test("drafts follow a lesson and a cell that were renamed, and replace none", ()
   draftsOf("c/old", place, "bob").keep("fit", "x = 1", "x = 3");
   draftsOf("c/older", place, "ada").keep("plot", "y = 1", "y = 4");
   draftsOf("c/old-one", place, "ada").keep("fit", "x = 1", "x = 5");
+  draftsOf("c/split", place, "ada").keep("save", "x = 1", "x = 6");
+  draftsOf("c/split", place, "ada").keep("fit", "x = 1", "x = 7");
 
-  moveDrafts(place, "ada", "c/new", ["c/old", "c/older"], new Map([["fit", "train"]]));
+  const cells = new Map([
+    ["fit", "train"],
+    ["split#save", "save"],
+    ["split#fit", "train"],
+  ]);
+  moveDrafts(place, "ada", "c/new", ["c/old", "c/older"], cells);
   const found = draftsOf("c/new", place, "ada");
   assert.equal(found.find("train", "x = 1")?.code, "x = 2");
   assert.equal(found.find("fit", "x = 1"), null);
   assert.equal(found.find("plot", "y = 1")?.code, "y = 2");
   assert.equal(draftsOf("c/old", place, "bob").find("fit", "x = 1")?.code, "x = 3");
   assert.equal(draftsOf("c/old-one", place, "ada").find("fit", "x = 1")?.code, "x = 5");
+  assert.equal(found.find("save", "x = 1")?.code, "x = 6", "it has moved here from another lesson");
+  assert.equal(draftsOf("c/split", place, "ada").find("fit", "x = 1")?.code, "x = 7");
 });
