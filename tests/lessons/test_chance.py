@@ -60,6 +60,7 @@ def place(array, *names): pass
 STEPS, BASE_RATE, REPLICAS = 128, 0.04, 8
 def train(rates): return 0.9, []
 """,
+    "waits-of-steps": "reads, steps = [0.1] * 4, [0.2] * 4",
 }
 """By exercise, what its files use of cells that need TensorFlow."""
 COSTLY = {
@@ -301,7 +302,7 @@ def resume_training(first: Callable[[int], int], *, weights: bool = True, moment
     def train(
         folder: str, inputs: Any, targets: Any, batch: int, rate: float, every: int, at_step: int | None = None
     ) -> Any:
-        steps = of_checks("surviving-failures", "momentum_steps")
+        steps = of_checks("checkpoints", "momentum_steps")
         if at_step is not None:
             last = (at_step - 1) // every * every
             saved[folder] = last, *steps(inputs, targets, batch, rate, range(last))
@@ -312,6 +313,29 @@ def resume_training(first: Callable[[int], int], *, weights: bool = True, moment
         return [end[:-1, None], end[-1:]]
 
     return {"train": train}
+
+
+def leave_together(heard: Callable[[list[bool]], bool]) -> Answers:
+    """``heard`` gets who has been warned, and says whether all of them leave."""
+
+    def train_until_warned(steps: int, own: list[int]) -> list[int]:
+        made = (step - 1 for step in range(1, steps + 1) if heard([step >= warned for warned in own]))
+        return [next(made, steps)] * len(own)
+
+    return {"train_until_warned": train_until_warned}
+
+
+def train_and_count(
+    traces: Callable[[list[float]], float] = lambda rates: 1.0, rate: Callable[[list[float], int], float] | None = None
+) -> Answers:
+    """``traces`` gets the rates, and ``rate`` gets them with the number of the step."""
+
+    def train(features: Any, targets: Any, batch: int, rates: list[float]) -> Any:
+        used = [rate(rates, step) if rate else rates[step] for step in range(len(rates))]
+        weights = of_checks("custom-training-loop", "with_rates")(features, targets, batch, used)
+        return [weights[:-1, None], weights[-1:]], float(traces(rates))
+
+    return {"train_and_count": train}
 
 
 def go_on_with_two(
@@ -340,7 +364,7 @@ def go_on_with_two(
     ) -> Any:
         if at_step is not None:
             last = (at_step - 1) // every * every
-            begin = of_checks("surviving-failures", "momentum_steps")(inputs, targets, batch, rate, range(last))
+            begin = of_checks("surviving-failures", "shared_steps")([inputs], targets, batch, rate, range(last))
             saved[folder] = last, *begin
             return None
         last, *state = saved.get(folder, (0, None, None))
@@ -827,6 +851,18 @@ def cases() -> Iterator[Any]:
     )
     yield from case(
         "custom-training-loop",
+        "trace-once",
+        train_and_count(),
+        first_rate=train_and_count(rate=lambda rates, step: rates[0]),
+        last_rate=train_and_count(rate=lambda rates, step: rates[-1]),
+        one_late=train_and_count(rate=lambda rates, step: rates[max(step - 1, 0)]),
+        short_batch=train_and_count(lambda rates: 2),
+        every_rate=train_and_count(lambda rates: len(set(rates))),
+        every_kind=train_and_count(lambda rates: len(set(rates)) + 1),
+        every_step=train_and_count(len),
+    )
+    yield from case(
+        "custom-training-loop",
         "continue-training",
         continue_training(),
         no_momentum=continue_training(momentum=False),
@@ -834,7 +870,7 @@ def cases() -> Iterator[Any]:
         nothing=continue_training(weights=False, momentum=False),
     )
     yield from case(
-        "surviving-failures",
+        "checkpoints",
         "resume-training",
         resume_training(lambda saved: saved),
         no_momentum=resume_training(lambda saved: saved, momentum=False),
@@ -842,6 +878,18 @@ def cases() -> Iterator[Any]:
         data_from_the_start=resume_training(lambda saved: 0),
         one_step_less=resume_training(lambda saved: saved + 1),
         one_step_twice=resume_training(lambda saved: max(saved - 1, 0)),
+    )
+    yield from case(
+        "surviving-failures",
+        "leave-together",
+        leave_together(any),
+        all_warned=leave_together(all),
+        most_warned=leave_together(lambda warned: sum(warned) > 1),
+        worker_0=leave_together(lambda warned: warned[0]),
+        worker_1=leave_together(lambda warned: warned[1]),
+        worker_2=leave_together(lambda warned: warned[2]),
+        never=leave_together(lambda warned: False),
+        always=leave_together(lambda warned: True),
     )
     yield from case(
         "surviving-failures",
@@ -1052,6 +1100,9 @@ CHANGES = (
     ("touched-rows", "np.add.at", "np.maximum.at"),
     ("touched-rows", "place(", "(lambda ids, rows, servers: np.divmod(ids, -(-rows // servers)))("),
     ("renumber", "key=load.__getitem__", "key=int"),
+    ("waits-of-steps", "taken_at[-1] - asked_at", "ready_at - asked_at"),
+    ("waits-of-steps", "taken_at[-1] + step", "asked_at + step"),
+    ("waits-of-steps", "max(ready_at, free_at) + read", "max(ready_at + read, free_at)"),
 )
 """Mistakes without a diagnosis of their own: what of the solution they change."""
 ANY_TYPES = """

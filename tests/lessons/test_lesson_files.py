@@ -16,7 +16,7 @@ from app.cli.lesson_cover import cover_words, drawn_words
 from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.document import parse_document
 from app.lessons.exercise_files import CHECKS_FILE
-from app.lessons.model import CellTag, Lesson, LessonStatus
+from app.lessons.model import CellTag, Lesson, LessonStatus, Prose
 from tests.factories.shipped_lessons import shipped_catalog
 from tests.golden.golden_file import FOLDER as GOLDEN
 
@@ -63,6 +63,15 @@ def test_it_says_what_it_teaches_asks_and_ends_with_what_to_read(lesson: Lesson)
     assert texts[recap].count("\n- ") >= 3
     assert len(re.findall(r"\]\(https://", texts[reading])) >= 2
     assert list(texts)[-2:] == [recap, reading]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_emphasis_is_shown_as_emphasis(lesson: Lesson) -> None:
+    """Asterisks between a punctuation mark and a letter end nothing: write a space, or other marks."""
+    html = " ".join(block.html for block in lesson.blocks if isinstance(block, Prose))
+    words = re.sub(r"<[^>]+>", "", re.sub(r"<(pre|code|math|svg)\b.*?</\1>", "", html, flags=re.DOTALL))
+
+    assert re.findall(r".{0,20}\*.{0,20}", words) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")

@@ -1,4 +1,4 @@
-"""Checks of "A custom training loop": a step on two replicas is one step, and a checkpoint forgets nothing."""
+"""Checks of "A custom training loop": one step on two replicas, one trace for all batches, and a whole checkpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import numpy as np
 
-from runners.checks import Work, check, close, fail, untouched
+from runners.checks import Work, check, close, equal, fail, untouched
 
 RATE = 0.5
 """Of ``sgd`` in the lesson."""
@@ -144,6 +144,72 @@ def momentum_steps(features, targets, rate, steps, weights=None, speed=None):
 
 def as_layer(weights):
     return [weights[:-1, None], weights[-1:]]
+
+
+def with_rates(features, targets, batch_size, rates):
+    """Train as the exercise does, in NumPy: the weights (the last one is the bias)."""
+    inputs = np.hstack([features, np.ones((len(features), 1))])
+    weights = np.zeros(inputs.shape[1])
+    for step, rate in enumerate(rates):
+        here = slice(step * batch_size, (step + 1) * batch_size)
+        weights = weights - rate * 2 * inputs[here].T @ (inputs[here] @ weights - targets[here]) / batch_size
+    return weights
+
+
+def counted_training(work: Work) -> tuple[object, object, tuple, list[float]]:
+    """The weights and the traces of a submission, the hidden data and its rates.
+
+    The rates are three, and the batches have two sizes, in four pairs: each usual mistake has its own number of traces.
+    """
+    untouched(work, "train_and_count")
+    rng, batch_size = work.rng, int(work.rng.integers(4, 8))
+    first, second, third = (float(rate) for rate in rng.uniform(0.02, 0.2, size=3))
+    rates = [first] * int(rng.integers(2, 5)) + [second, third, third]
+    count = (len(rates) - 1) * batch_size + int(rng.integers(2, batch_size))
+    data = rng.normal(size=(count, 2)).astype("float32"), rng.normal(size=count).astype("float32"), batch_size
+    weights, traces = work.call("train_and_count", *data, rates)
+    return weights, traces, data, rates
+
+
+@check("trace-once", "The weights are right", xp=5)
+def weights_with_rates(work: Work) -> None:
+    weights, _, data, rates = counted_training(work)
+    want = as_layer(with_rates(*data, rates))
+    close(
+        weights,
+        want,
+        atol=1e-5,
+        mistakes={
+            "Every step has the first rate: it has become a constant of the graph.": as_layer(
+                with_rates(*data, [rates[0]] * len(rates))
+            ),
+            "The weights have not changed.": [np.zeros_like(weight) for weight in want],
+        },
+    )
+
+
+@check(
+    "trace-once",
+    "All batches and rates share one trace",
+    xp=15,
+    hints=[
+        "Two things differ between the calls: the number of examples, and the rate. What does a signature say of each?",
+        "`input_signature` is a list with an entry for each argument. A scalar is a `tf.TensorSpec([], tf.float32)`.",
+    ],
+)
+def one_trace(work: Work) -> None:
+    _, traces, _, rates = counted_training(work)
+    equal(
+        traces,
+        1.0,
+        mistakes={
+            "The short batch is traced by itself: say in advance that the number of examples is open.": 2.0,
+            "The step is traced again for every new rate.": 3.0,
+            "The step is traced again for every new rate and for the short batch.": 4.0,
+            "Python runs the step every time: it is not in a tf.function.": float(len(rates)),
+            "The step never runs `on_replica`.": 0.0,
+        },
+    )
 
 
 def carried(work: Work, folder: str, target: str) -> Work:

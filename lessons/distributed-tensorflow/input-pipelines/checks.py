@@ -1,12 +1,12 @@
-"""Checks of "Input pipelines": what runs how often, and who reads what."""
+"""Checks of "Input pipelines": what runs how often, who waits for how long, and who reads what."""
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 
 import numpy as np
 
-from runners.checks import Work, check, equal, fail, names_behind, untouched
+from runners.checks import Work, check, close, equal, fail, names_behind, untouched
 
 
 def run_hidden_epochs(work: Work) -> tuple[np.ndarray, int, list[list[np.ndarray]], object]:
@@ -98,6 +98,75 @@ def random_again(work: Work) -> None:
     moved = np.mean([abs(place - position.get(number, place)) for place, number in enumerate(orders[0])])
     if moved < len(numbers) / 4:  # by a third of their number, when all of them are shuffled
         fail("The numbers stay close to where they were: the buffer of the shuffle is too small.")
+
+
+def waits(reads: list[float], steps: list[float], ahead: float) -> list[float]:
+    """How long each step waits for its element, with up to ``ahead`` elements that are ready."""
+    found: list[float] = []
+    taken_at: list[float] = []
+    ready_at = asked_at = 0.0
+    for number, (read, step) in enumerate(zip(reads, steps, strict=True)):
+        free_at = taken_at[number - int(ahead)] if number >= ahead else 0.0
+        ready_at = max(ready_at, free_at) + read
+        taken_at.append(max(ready_at, asked_at))
+        found.append(taken_at[-1] - asked_at)
+        asked_at = taken_at[-1] + step
+    return found
+
+
+def hidden_times(work: Work) -> tuple[list[float], list[float]]:
+    """Times of fast reads with a slow one now and then, and of steps, in seconds."""
+    rng, count = work.rng, int(work.rng.integers(20, 30))
+    slow = rng.random(count) < 0.25
+    reads = np.where(slow, rng.uniform(4, 9, size=count), rng.uniform(0.2, 1, size=count))
+    return reads.tolist(), rng.uniform(1, 2, size=count).tolist()
+
+
+@check(
+    "waits-of-steps",
+    "One element ahead",
+    xp=5,
+    hints=["With `ahead = 1`, a read begins when the step before takes its element."],
+)
+def one_ahead(work: Work) -> None:
+    reads, steps = hidden_times(work)
+    close(
+        work.call("waits_of_steps", reads, steps, 1),
+        waits(reads, steps, 1),
+        mistakes={
+            "Each step waits for its whole read, as without a prefetch.": reads,
+            "The reads never stop, although the buffer is full.": waits(reads, steps, np.inf),
+            "One element more is ready than `ahead`.": waits(reads, steps, 2),
+        },
+    )
+
+
+@check(
+    "waits-of-steps",
+    "Several elements ahead",
+    xp=15,
+    hints=[
+        "Keep three lists of moments in mind: when an element is ready, asked for, and taken.",
+        "A read waits for two things: the end of the read before, and a free place. Which step makes that place?",
+    ],
+)
+def several_ahead(work: Work) -> None:
+    for ahead in (3, 4):
+        while True:
+            reads, steps = hidden_times(work)
+            mistakes = {
+                "Each step waits for its whole read, as without a prefetch.": reads,
+                "This is right for `ahead = 1` only.": waits(reads, steps, 1),
+                "The reads never stop, although the buffer is full.": waits(reads, steps, np.inf),
+                "One element more is ready than `ahead`.": waits(reads, steps, ahead + 1),
+                "One element fewer is ready than `ahead`.": waits(reads, steps, ahead - 1),
+            }
+            if all(
+                np.abs(np.subtract(*pair)).max() > 0.1
+                for pair in combinations([waits(reads, steps, ahead), *mistakes.values()], 2)
+            ):
+                break
+        close(work.call("waits_of_steps", reads, steps, ahead), waits(reads, steps, ahead), mistakes=mistakes)
 
 
 def hidden_files(work: Work) -> tuple[list[list[int]], int]:

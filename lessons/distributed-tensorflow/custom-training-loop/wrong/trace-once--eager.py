@@ -1,0 +1,9 @@
+# diagnosis: not in a tf.function
+def make_step(on_replica, spec):
+    """A step that runs `on_replica` on all replicas, for batches as in `spec` and a rate."""
+
+    def step(batch, rate):
+        features, targets = batch
+        strategy.run(on_replica, args=(features, targets, rate))
+
+    return step

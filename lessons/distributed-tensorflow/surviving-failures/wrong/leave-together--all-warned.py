@@ -1,0 +1,13 @@
+# diagnosis: only with the last notice
+@tf.function
+def anyone(warned):
+    """True on every worker if `warned` is True on at least one of them."""
+    def on_replica():
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.cast(warned, tf.int32))
+
+    return cluster.run(on_replica) == 3
+
+
+me = cluster.cluster_resolver.task_id
+made = train_until_warned(9, warned_before=[9, 6, 8][me])
+print(f"worker {me} leaves after step {made} (should be 5 on all)")
