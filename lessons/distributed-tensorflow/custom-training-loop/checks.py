@@ -163,7 +163,7 @@ def counted_training(work: Work) -> tuple[object, object, tuple, list[float]]:
     """
     untouched(work, "train_and_count")
     rng, batch_size = work.rng, int(work.rng.integers(4, 8))
-    first, second, third = (float(rate) for rate in rng.uniform(0.02, 0.2, size=3))
+    first, second, third = (float(rate) for rate in rng.uniform([0.2, 0.1, 0.03], [0.3, 0.15, 0.05]))
     rates = [first] * int(rng.integers(2, 5)) + [second, third, third]
     count = (len(rates) - 1) * batch_size + int(rng.integers(2, batch_size))
     data = rng.normal(size=(count, 2)).astype("float32"), rng.normal(size=count).astype("float32"), batch_size
