@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -18,6 +18,8 @@ from app.lessons.python_source import find_syntax_issue
 from runners.wire.protocol import MAX_CODE_BYTES
 
 _MAX_NAME = 40
+_MAX_MODULE_FILES = 12
+"""Of a package beside a document that cells write."""
 _FORM_TITLE = re.compile(r"^\s*#\s*@title\s+(.{1,200}?)\s*(?:\{.*\})?\s*$", re.MULTILINE)
 _UNKNOWN_MAGIC = re.compile(
     r"^\s*%(?:tensorflow_version|conda|mamba|uv|shell|load_ext\s+google\.colab|unload_ext\s+google\.colab)\b"
@@ -47,6 +49,10 @@ class CellWriter:
     """The text of the heading that the next cell is below, or the lesson's title."""
     read_text: Callable[[str], str | None]
     """The text of a file beside the document. Raises ``UnusableFile``."""
+    module_files: Callable[[str], Mapping[str, PurePosixPath]]
+    """The files of a module that comes with the document, by their paths for its code."""
+    own_modules: set[str] = field(default_factory=set)
+    """The modules that come with the document."""
     written: set[str] = field(default_factory=set)
     """The files that a cell writes for those below it."""
     looked_for: set[str] = field(default_factory=set)
@@ -109,16 +115,18 @@ class CellWriter:
     # --- files ---
 
     def _files(self, code: str, place: str) -> list[str]:
-        """Cells that write the text files beside the document that this code reads: a sandbox has none of them."""
+        """Cells that write the text files and modules that this code reads: a sandbox has none of them."""
         self.written.update(_WRITTEN.findall(code))
-        names = [*_FILE_NAME.findall(code), *(f"{module}.py" for module in _MODULE.findall(code))]
+        names = {name: name for name in _FILE_NAME.findall(code)}
+        for module in _MODULE.findall(code):
+            names |= self._module(module, place)
         lines: list[str] = []
-        for name in names:
+        for name, reference in names.items():
             if name in self.written or name in self.looked_for:
                 continue
             self.looked_for.add(name)
             try:
-                text = self.read_text(name)
+                text = self.read_text(reference)
             except UnusableFile as e:
                 self.written.add(name)
                 self.report.note(place, f"kept, but it may fail: a cell cannot read '{name[:60]}' ({e})")
@@ -126,8 +134,25 @@ class CellWriter:
             if text is not None:
                 self.written.add(name)
                 self.report.note(place, f"a cell above it writes '{name[:60]}', which a sandbox lacks")
+                lines += self._files(text, place) if name.endswith(".py") else []
                 lines += self._writing(name, text, place)
         return lines
+
+    def _module(self, module: str, place: str) -> dict[str, str]:
+        """The files of a module that comes with the document, and where they are below the root of the import."""
+        if module in self.own_modules or f"{module}.py" in self.written:
+            return {}
+        files = self.module_files(module)
+        if files:
+            self.own_modules.add(module)
+        if len(files) > _MAX_MODULE_FILES:
+            self.report.note(
+                place,
+                f"kept, but it will fail: '{module}' beside it has {len(files)} files, and cells write up to "
+                f"{_MAX_MODULE_FILES}; install it where code runs, see docs/operate/packages.md",
+            )
+            return {}
+        return {name: f"/{path}" for name, path in files.items()}
 
     def _writing(self, name: str, text: str, place: str) -> Iterator[str]:
         """The cell that writes a file, below one that makes its folder."""
@@ -140,7 +165,7 @@ class CellWriter:
 
     def _find_missing_modules(self, code: str, place: str) -> None:
         for module in dict.fromkeys(imported_modules(code)):
-            if f"{module}.py" not in self.written and is_missing(module):
+            if module not in self.own_modules and f"{module}.py" not in self.written and is_missing(module):
                 self.report.missing_modules.setdefault(module, []).append(place)
 
     # --- names ---

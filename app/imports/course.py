@@ -18,7 +18,7 @@ from app.imports.book import CoursePlan, ModulePlan
 from app.imports.code_cells import CellWriter
 from app.imports.notebook import read_notebook
 from app.imports.outline import Page, index_pages, make_page
-from app.imports.packages import how_to_install
+from app.imports.packages import how_to_install, is_installed
 from app.imports.prose import TextRewriter
 from app.imports.references import References
 from app.imports.report import CannotImport, Change, Report
@@ -189,7 +189,13 @@ def _convert(
     file = page.document.file
     try:
         references = References(page, index, tree, report)
-        cells = CellWriter(report, page.title, partial(tree.read_text, page.document.path.parent))
+        folder = page.document.path.parent
+        cells = CellWriter(
+            report,
+            page.title,
+            partial(tree.read_text, folder),
+            lambda module: tree.module_files(folder, module, beside_only=is_installed(module)),
+        )
         rewriter = TextRewriter(page, references, cells, {h.at: level for h, level in page.new_levels()})
         body = "\n".join(_body(page, rewriter, references, cells))
         if plan.bibliographies and _CITATION.search(body) and "{bibliography}" not in body:

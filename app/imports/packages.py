@@ -32,12 +32,15 @@ def imported_modules(code: str) -> Iterator[str]:
             yield statement.module.partition(".")[0]
 
 
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported where this runs, or in each session."""
+    return module in SUPPLIED or module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None
+
+
 @cache
 def is_missing(module: str) -> bool:
     """Whether sessions that are started here lack a module. False if the runner is installed elsewhere."""
-    if module in SUPPLIED or module in sys.stdlib_module_names or PathFinder.find_spec("tensorflow") is None:
-        return False
-    return PathFinder.find_spec(module) is None
+    return not is_installed(module) and PathFinder.find_spec("tensorflow") is not None
 
 
 def how_to_install(module: str) -> str:

@@ -74,6 +74,32 @@ class SourceTree:
             raise CannotImport(f"its pictures and files have more than {MAX_TOTAL_BYTES:,} bytes; import it in parts")
         return content
 
+    def module_files(self, folder: PurePosixPath, module: str, *, beside_only: bool) -> dict[str, PurePosixPath]:
+        """The files of a module or package that a document in ``folder`` imports, by their paths for its code.
+
+        Python looks beside the document. Notebooks also add a folder above it, or its ``src``, to ``sys.path``.
+        ``beside_only`` is for modules that are installed: only what would take their place is found.
+        """
+        places = [start for above in (folder, *folder.parents) for start in (above, above / "src")]
+        for start in [folder] if beside_only else places:
+            if self.file(start / f"{module}.py") is not None:
+                return {f"{module}.py": start / f"{module}.py"}
+            is_package = not beside_only or self.file(start / module / "__init__.py") is not None
+            if is_package and (files := self._python_files(start / module)):
+                return {str(path.relative_to(start)): path for path in files}
+        return {}
+
+    def _python_files(self, package: PurePosixPath) -> list[PurePosixPath]:
+        """The files of a package, without empty ones. Folders without any are not searched further."""
+        try:
+            children = sorted((self.root / package).iterdir())
+        except OSError:
+            return []
+        inside = [package / child.name for child in children if child.suffix == ".py"]
+        files = [path for path in inside if (file := self.file(path)) is not None and file.stat().st_size]
+        folders = [child.name for child in children if inside and child.is_dir() and not child.is_symlink()]
+        return files + [path for name in folders for path in self._python_files(package / name)]
+
     def read_text(self, folder: PurePosixPath, reference: str) -> str | None:
         """The text that a cell of a document in ``folder`` reads by this path; None if there is no such file.
 

@@ -541,3 +541,61 @@ def test_modules_that_are_not_installed_are_named_once_with_the_first_cell(sourc
         f"first.ipynb, cell 1: imports no_such_two, which is not installed: {NO_MODULE}",
     ]
     assert report.failures == []
+
+
+def test_a_package_beside_a_notebook_is_written_by_cells_and_not_named_as_missing(source: Path, courses: Path) -> None:
+    for path, text in {
+        "part/tools/__init__.py": "",
+        "part/tools/plots.py": "from tools.sizes import SIZE\n",
+        "part/tools/sizes.py": "SIZE = 3\n",
+        "part/tools/deep/more.py": "import shared\n",
+        "src/shared/base.py": "x = open('base.txt')\n",
+        "part/base.txt": "words\n",
+        ".hidden/away/one.py": "secret = 1\n",
+    }.items():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_text(text)
+    (source / "part" / "away").symlink_to(source / ".hidden" / "away")
+    _notebook(source, text_cell("# Own"), code_cell("from tools.plots import SIZE\nimport away"), name="part/own.ipynb")
+    _, report = _import(source, courses)
+    (lesson,) = _lessons(courses)
+
+    written = [cell.code.split("\n")[0] for cell in lesson.cells if cell.code.startswith("%%writefile")]
+    files = ["base.txt", "shared/base.py", "tools/deep/more.py", "tools/plots.py", "tools/sizes.py"]
+    assert sorted(written) == [f"%%writefile {name}" for name in files]
+    assert "secret" not in lesson.source
+    (warning,) = report.warnings
+    assert "imports away, which is not installed" in warning.text
+
+
+def test_the_files_of_a_package_run_where_they_are_written(
+    source: Path, courses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "own_tools").mkdir()
+    (source / "own_tools" / "sizes.py").write_text("from .more import SIZE\n")
+    (source / "own_tools" / "more.py").write_text("SIZE = 3\n")
+    file = _notebook(source, code_cell("from own_tools.sizes import SIZE"))
+    lesson, _ = _lesson(source, courses, file)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {}
+    for cell in lesson.cells:
+        first, _, rest = cell.code.partition("\n")
+        if first.startswith("%%writefile"):
+            Path(first.split()[1]).write_text(rest)
+        else:
+            exec(cell.code, names)
+    assert names["SIZE"] == 3
+
+
+def test_a_package_with_many_files_is_named_as_what_it_is(source: Path, courses: Path) -> None:
+    (source / "large_tools").mkdir()
+    for number in range(13):
+        (source / "large_tools" / f"part_{number}.py").write_text("x = 1\n")
+    file = _notebook(source, code_cell("import large_tools.part_1"), code_cell("import large_tools.part_2"))
+    lesson, report = _lesson(source, courses, file)
+
+    assert len(lesson.cells) == 2
+    assert _said(report).count("'large_tools' beside it has 13 files, and cells write up to 12") == 1
+    assert report.warnings == []
