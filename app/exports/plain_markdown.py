@@ -148,6 +148,9 @@ def _plain_directive(writer: _Writer, directive: Directive, token: Token) -> str
         case "video":
             words = directive.option("alt") or directive.argument
             return "\n\n".join((f"[{words}]({_attachment(writer, directive.argument)})", body)).strip()
+        case "glue":
+            value = _plain_words(writer, directive.name, directive.argument)
+            return "\n\n".join(filter(None, (value, f"{_number(writer, directive)}{body}".rstrip())))
         case "table" | "list-table" | "csv-table":
             number = _number(writer, directive)
             caption = f"{number}{argument}".rstrip() if number or not argument else f"**{argument}**"
@@ -278,6 +281,8 @@ def _plain_words(writer: _Writer, name: str, content: str) -> str:
     if role.name in ("ref", "numref", "eq"):
         words = html.escape(reference_words(role, writer.labels), quote=False)
         return f"[{words}](#{quote(role.target)})"
+    if role.name == "glue":
+        return f"`{role.target}`"
     return f"({words})" if role.name.startswith("cite") else words
 
 

@@ -13,7 +13,7 @@ from app.lessons.python_source import without_magics
 
 SCIENCE = frozenset(["networkx", "numba", "quantecon", "scipy", "seaborn", "sklearn", "statsmodels", "sympy"])
 """The modules of the extra ``science``."""
-SUPPLIED = frozenset(["portpicker", "tensorflow_hub"])
+SUPPLIED = frozenset(["myst_nb", "portpicker", "tensorflow_hub"])
 """Modules that each session has from Lockstep, whether their packages are installed or not."""
 
 

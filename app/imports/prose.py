@@ -121,7 +121,7 @@ class TextRewriter:
                 return start, end, self._paragraph(lines[start:end], tokens, i)
             case "cell" if directive is not None:
                 return start, end, self._cell(parsed, directive, lines[start:end])
-            case "figure_open" | "picture" if directive is not None:
+            case "figure_open" | "picture" if directive is not None and directive.spec.kind != "glue":
                 return self._picture(parsed, directive, start, end)
             case "math_block":
                 made = self._formula(token.content, name=equation_name(token))

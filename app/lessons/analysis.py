@@ -155,6 +155,11 @@ class _Analyzer:
 
     def figure(self, token: Token, tokens: list[Token], i: int) -> None:
         directive: Directive = token.meta["directive"]
+        if directive.spec.kind == "glue":
+            problem = role_problem(directive.name, directive.argument, self.found.labels)
+            if problem is not None:
+                self.warn(problem, directive.line)
+            return
         steps = _steps_in_caption(tokens, i) if token.type == "figure_open" else 0
         self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'", steps)
         width = directive.option("width")

@@ -17,6 +17,7 @@ DirectiveKind = Literal[
     "figure",
     "image",
     "video",
+    "glue",
     "math",
     "table",
     "list-table",
@@ -258,6 +259,17 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "A video with controls. The body is the caption.",
         {"alt": "What the video shows, for readers who cannot see it.", "width": _PICTURE_OPTIONS["width"]},
     ),
+    **{
+        name: DirectiveSpec(
+            "glue",
+            "required",
+            "the name of a value that a cell passes to MyST-NB's `glue`",
+            "A link to the cell that computes the value, because the page exists before the cell runs. The body is "
+            "the caption.",
+            _LABEL,
+        )
+        for name in ("glue:", "glue:any", "glue:figure", "glue:math", "glue:md", "glue:text")
+    },
     "math": DirectiveSpec(
         "math", "optional", "the first line", "A formula on a line of its own. The body is LaTeX.", _LABEL
     ),

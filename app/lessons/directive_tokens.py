@@ -5,7 +5,7 @@ token                                  meaning
 =====================================  =====================================================
 ``cell``                               ``{code-cell}``; only between top-level blocks
 ``admonition_open`` … ``_close``       ``{note}``, ``{admonition}``, ``{dropdown}`` and similar, and unknown directives
-``figure_open`` … ``_close``           ``{figure}`` and ``{video}`` around their caption
+``figure_open`` … ``_close``           ``{figure}``, ``{video}`` and ``{glue:}`` around their caption
 ``picture``                            ``{image}``
 ``captioned_open`` … ``_close``        ``{table}``, ``{list-table}`` and ``{csv-table}`` around caption and table
 ``listing``                            ``{code-block}``, ``{literalinclude}``, ``{mermaid}``, and nested cells
@@ -401,6 +401,7 @@ _EXPANSIONS: dict[DirectiveKind, Callable[[DirectiveExpander, Directive, Token, 
     "titled": DirectiveExpander._titled,
     "figure": DirectiveExpander._figure,
     "video": DirectiveExpander._figure,
+    "glue": DirectiveExpander._figure,
     "image": DirectiveExpander._picture,
     "math": DirectiveExpander._math,
     "table": DirectiveExpander._table,

@@ -20,6 +20,8 @@ from app.lessons.plain_text import plain_text, text_id
 LabelKind = Literal["heading", "figure", "table", "listing", "equation", "exercise", "solution", "cell", "block"]
 LABEL_NAME = re.compile(r"[^\s<>\"'`&\\]{1,100}")
 """What a name may be."""
+_GLUED = re.compile(r"""^[^#\n]*\bglue\(\s*(?:name\s*=\s*)?[rbu]?(["'])([^"'\\\n]{1,90})\1""", re.MULTILINE)
+"""A call of MyST-NB's ``glue`` with the name of the value."""
 _LATEX_LABEL = re.compile(r"\\label\{([^{}]{1,100})\}")
 _RESERVED = ("cell-", "fn", "term-", "cite-")
 """Prefixes of IDs that the page makes itself."""
@@ -105,7 +107,7 @@ def collect_labels(tokens: Sequence[Token]) -> tuple[Labels, list[LessonError]]:
         elif token.type == "cell" and directive is not None:
             found.cell(directive)
         elif directive is not None and directive.label and token.type in (*_NUMBERED, *_WITH_ID, "bibliography"):
-            kind = _NUMBERED.get(token.type, "block")
+            kind = "equation" if directive.name == "glue:math" else _NUMBERED.get(token.type, "block")
             title = directive.option("caption") or directive.argument if kind != "figure" else ""
             found.named(directive.label, token, kind, title)
     return found.labels, found.faults
@@ -174,6 +176,9 @@ class _Collector:
                 title = directive.option("caption") or figure_option(directive, "caption")
                 self.labels.by_name[alias] = Label("", "cell", None, title)
                 self.labels.cells[alias] = directive.line
+        for _, value in _GLUED.findall(directive.body):
+            self.labels.by_name.setdefault(glue_label(value), Label("", "cell", None, value))
+            self.labels.cells.setdefault(glue_label(value), directive.line)
 
     def target(self, token: Token, tokens: Sequence[Token], i: int) -> None:
         name, line = token.content.strip(), token.map[0] + 1 if token.map else 1
@@ -200,6 +205,11 @@ class _Collector:
             named = token
         if label is not None:
             named.meta["id"] = label.id
+
+
+def glue_label(name: str) -> str:
+    """The label of the cell that computes a value with this name; no text can write it."""
+    return f"glue {name}"
 
 
 def figure_option(directive: Directive, key: str) -> str:

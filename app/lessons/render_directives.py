@@ -20,7 +20,7 @@ from app.lessons.highlight import highlight_code
 from app.lessons.inline_svg import InvalidSvg, inline_svg_file
 from app.lessons.labels import Labels
 from app.lessons.links import InvalidLink, LinkTarget, parse_link
-from app.lessons.roles import LABEL_WORDS, solution_title
+from app.lessons.roles import LABEL_WORDS, render_role, solution_title
 
 ADMONITION_TITLES = {
     "note": N_("Note"),
@@ -151,8 +151,14 @@ class DirectiveRenderer(RendererHTML):
 
     def figure_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        media = _video(directive, env) if directive.spec.kind == "video" else picture(directive, env)
-        number = _caption_number(tokens[idx], "figure")
+        match directive.spec.kind:
+            case "video":
+                media = _video(directive, env)
+            case "glue":
+                media = f"<p>{render_role(directive.name, directive.argument, _labels(env), '')}</p>"
+            case _:
+                media = picture(directive, env)
+        number = _caption_number(tokens[idx], "equation" if directive.name == "glue:math" else "figure")
         caption = f"<figcaption>{number}\n" if directive.body.strip() or number else ""
         return f"<figure{_id(tokens[idx])}>{media}{caption}"
 

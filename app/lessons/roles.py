@@ -12,7 +12,7 @@ from markdown_it.common.utils import escapeHtml
 
 from app.i18n import N_, gettext
 from app.lessons.directives import similar_word
-from app.lessons.labels import Label, Labels
+from app.lessons.labels import Label, Labels, glue_label
 from app.lessons.links import InvalidLink, LinkTarget, parse_link
 
 ROLES = {
@@ -27,6 +27,8 @@ ROLES = {
     "envvar": "An environment variable, shown as code.",
     "eq": "The number of a formula that has a name.",
     "file": "The name of a file, shown as code.",
+    "glue": "The name of a value that a cell passes to MyST-NB's `glue`, with a link to the cell: the page exists "
+    "before the cell runs, so it cannot show the value. `glue:any`, `glue:md` and `glue:text` are the same.",
     "guilabel": "A word of a user interface, shown in bold.",
     "index": "Words for an index; only the words are shown.",
     "kbd": "A key to press: {kbd}`Shift`.",
@@ -74,6 +76,12 @@ _ALIASES = {
     "cite:ts": "cite:t",
     "citet": "cite:t",
     "math:numref": "eq",
+    "glue:": "glue",
+    "glue:any": "glue",
+    "glue:figure": "glue",
+    "glue:math": "glue",
+    "glue:md": "glue",
+    "glue:text": "glue",
 }
 _PYTHON_NAMES = re.compile(r"(?:py:)?(?:func|class|meth|mod|attr|data|obj|exc|const)")
 _WITH_WORDS = frozenset({"ref", "numref", "doc", "download", "term", "eq", "index"})
@@ -101,6 +109,8 @@ def read_role(name: str, content: str) -> TextRole:
     """Read a role; the name of an unknown one is kept."""
     standard = _ALIASES.get(name, "code" if _PYTHON_NAMES.fullmatch(name) else name)
     content = content.strip()
+    if name == "glue:text":
+        content = content.partition(":")[0]  # behind it is how Python would format the value
     words, opened, target = content.removesuffix(">").rpartition("<")
     if standard in _WITH_WORDS and opened and target and content.endswith(">") and ">" not in target:
         return TextRole(standard, words.rstrip(), target.strip())
@@ -159,6 +169,9 @@ def role_problem(name: str, content: str, labels: Labels) -> str | None:
         lost = [key for key in cited_keys(role.target) if key not in labels.works]
         hint = "add it to the .bib file" if labels.works else "add a {bibliography}, which reads the .bib files here"
         return f"no bibliography of this lesson has the work '{lost[0][:40]}'; {hint}" if lost else None
+    if role.name == "glue" and glue_label(role.target) not in labels.by_name:
+        name = role.target[:40]
+        return f'no cell of this lesson calls glue("{name}", …), so only the name is shown; write the value'
     if role.name == "download" and _download(role) is None:
         return f"the file '{role.target[:80]}' is not in the lesson; put it in assets/ and write assets/…"
     if role.name == "doc" and role_reference(name, content) is None:
@@ -205,6 +218,9 @@ def render_role(name: str, content: str, labels: Labels, slug: str) -> str:
                 return words
             download = " download" if role.name == "download" else ""
             return f'<a href="{escapeHtml(target.address(slug))}"{download}>{words}</a>'
+        case "glue":
+            label = labels.by_name.get(glue_label(role.target))
+            return f'<a href="#{escapeHtml(label.id)}"><code>{words}</code></a>' if label else f"<code>{words}</code>"
         case "index":
             return escapeHtml(re.sub(r"^\s*(?:single|pair|see):\s*", "", role.words or role.target))
     return escapeHtml(content)

@@ -30,7 +30,7 @@ _WITH_VALUE = frozenset(
 """Options of ``pip install`` that are followed by a value."""
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 """Packages of the same modules: which of them is installed depends on the machine."""
-OWN = ("portpicker", "tensorflow_hub")
+OWN = ("myst_nb", "portpicker", "tensorflow_hub")
 """Modules of Lockstep's own that take the place of packages, with what notebooks call of them."""
 _OPERATOR = "Only the people who run this site can add it."
 _NO_NETWORK = "the sandbox has no network to install {} from"

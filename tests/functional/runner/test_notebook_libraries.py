@@ -159,3 +159,11 @@ async def test_a_program_that_a_session_starts_loads_the_same_data_sets(learner:
     program, session = told.stdout.split("program ")[1].split("session ")
     assert program.splitlines()[-2] == session.splitlines()[0], told.stdout
     assert program.count("Stand-in data: MNIST") == 2, "it says so, as the session does"
+
+
+async def test_glue_of_myst_nb_shows_the_value_where_it_is_computed(learner: SessionClient) -> None:
+    told = await learner.run('from myst_nb import glue\nglue("mean", 2.5, display=False)\nglue("all", [1])')
+
+    assert told.outcome == Outcome.ok, told.text
+    assert told.stdout == "mean:\nall:\n"
+    assert [display.data["text/plain"] for display in told.displays] == ["2.5", "[1]"]

@@ -394,3 +394,39 @@ def test_nothing_that_an_author_writes_becomes_a_script(evil: str, tmp_path: Pat
     assert not re.search(r"<[^>]*\son\w+\s*=", re.sub(r'"[^"]*"', '""', html))
     assert not re.search(r'(?:href|src)="\s*javascript:', html)
     assert not [block for block in lesson.blocks if isinstance(block, Cell)]
+
+
+GLUED = """
+The mean is {glue:text}`boot_mean:.2f`, see {numref}`fig-boot`. {glue:}`lost` is lost.
+
+```{code-cell} ipython3
+:name: bootstrap
+
+from myst_nb import glue
+glue("boot_mean", 2.5, display=False)
+# glue("lost", 1)
+glue(
+    'boot_fig', 1)
+```
+
+```{glue:figure} boot_fig
+:name: fig-boot
+
+Means of **samples**.
+```
+"""
+
+
+def test_a_glued_value_leads_to_the_cell_that_computes_it(folder: Path) -> None:
+    document, lesson, html = read_text(lesson_text(GLUED), folder)
+
+    value = '<a href="#cell-bootstrap"><code>boot_{}</code></a>'
+    assert f'The mean is {value.format("mean")}, see <a href="#fig-boot">Figure 1</a>.' in html
+    caption = '<span class="caption-number">Figure 1</span>'
+    assert f'<figure id="fig-boot"><p>{value.format("fig")}</p><figcaption>{caption}' in html
+    assert "<p>Means of <strong>samples</strong>.</p>" in html
+    (fault,) = document.faults
+    assert fault.text == ('no cell of this lesson calls glue("lost", …), so only the name is shown; write the value')
+    plain = "\n".join(cell.source for cell in build_notebook(lesson, "https://example.org").cells)
+    assert "The mean is `boot_mean`, see [Figure 1](#fig-boot). `lost` is lost." in plain
+    assert "`boot_fig`\n\n**Figure 1:** Means of **samples**." in plain
