@@ -17,14 +17,14 @@ from tests.browser.signed_in_visitors import admit_signed_in
 NOTEBOOK = {
     "nbformat": 4,
     "nbformat_minor": 4,
-    "metadata": {},
+    "metadata": {"widgets": {"state": "x" * 1_000_000}},
     "cells": [
         {"cell_type": "markdown", "metadata": {}, "source": "# Devices\n\nHow many are there?"},
         {
             "cell_type": "code",
             "metadata": {},
             "source": "import tensorflow as tf\nprint(len(tf.config.list_logical_devices('GPU')), 'devices')",
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": "an old output"}],
+            "outputs": [{"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * 25_000_000}}],
             "execution_count": 7,
         },
     ],

@@ -8,8 +8,8 @@ import { announce } from "../../web/frontend/announce";
 import { need } from "../../web/frontend/element";
 import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
 
-/** Larger files are not read: with its outputs, a notebook may be much larger than what is sent. */
-const MAX_FILE_BYTES = 20_000_000;
+/** As for an import. Larger files are not read: with its outputs, a notebook may be much larger than what is sent. */
+const MAX_FILE_BYTES = 64_000_000;
 /** As in app/web/body_limit.py, less what surrounds the text. */
 const MAX_SENT_BYTES = 900_000;
 /** Each is a request, and the page can have only so many cells. */
@@ -140,17 +140,17 @@ async function readFile(file: File): Promise<string> {
   return text;
 }
 
-/** The notebook without outputs and attachments; anything else as it is. Pure. */
+/** The notebook without outputs, attachments and the state of widgets; anything else as it is. Pure. */
 export function withoutOutputs(text: string): string {
   try {
-    const found = JSON.parse(text) as { cells?: unknown };
+    const found = JSON.parse(text) as { cells?: unknown; metadata?: Record<string, unknown> };
     if (!Array.isArray(found.cells)) return text;
     const cells = found.cells.map((cell: Record<string, unknown>) => ({
       ...cell,
       ...("outputs" in cell ? { outputs: [] } : {}),
       ...("attachments" in cell ? { attachments: {} } : {}),
     }));
-    return JSON.stringify({ ...found, cells });
+    return JSON.stringify({ ...found, metadata: { ...found.metadata, widgets: undefined }, cells });
   } catch {
     return text;
   }

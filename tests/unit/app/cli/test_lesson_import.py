@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,42 @@ def test_a_machine_that_does_not_exist_is_named(lessons: Path, tmp_path: Path) -
 
     assert result.exit_code == 2
     assert "There is no machine 'gpu:x'." in result.stderr
+
+
+_MEASURED = """
+import re, sys, time
+from pathlib import Path
+from app.cli.lesson import app
+before = time.process_time()
+app(["import", *sys.argv[1:]], standalone_mode=False)
+print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1], time.process_time() - before)
+"""
+
+
+@pytest.mark.parametrize("megabytes", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_a_large_notebook_takes_little_memory_and_time(lessons: Path, tmp_path: Path, megabytes: int) -> None:
+    picture = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * 1_000_000}}
+    cells = [code_cell(f"plot({number})") | {"outputs": [picture]} for number in range(megabytes)]
+    notebook = tmp_path / "large.ipynb"
+    notebook.write_text(notebook_text(text_cell("# Large\n\nThese are the words of it."), *cells))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(notebook), "--into", str(lessons / "large")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"Imported 1 lesson with {megabytes} cells" in ran.stdout
+    kilobytes, seconds = map(float, ran.stdout.split()[-2:])
+    assert kilobytes < 150_000 + 5_000 * megabytes  # 108 MB without it, and 3 bytes for each of the file
+    assert seconds < 10  # 0.1 to 0.5
+
+
+def test_a_notebook_that_is_too_large_is_refused_before_it_is_read(lessons: Path, tmp_path: Path) -> None:
+    notebook = tmp_path / "huge.ipynb"
+    with notebook.open("wb") as file:
+        file.truncate(64_000_001)  # takes no room on the disk
+    result = _lockstep("import", str(notebook), "--into", str(lessons / "mine"))
+
+    assert result.exit_code == 1
+    assert "huge.ipynb: left out: the file has 64,000,001 bytes, and the limit is 64,000,000" in result.stderr

@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -184,6 +186,32 @@ async def test_more_output_than_a_file_may_hold_is_refused_before_it_is_read(
     assert refused.status_code == 413
     assert "download the lesson without your outputs" in refused.text
     assert (await client.get(ADDRESS)).status_code == 200
+
+
+async def test_twenty_megabytes_of_pictures_are_a_notebook_and_no_page(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    run = await press_run(client, "plot()")
+    handed = await supervisor.run(run["id"])
+    for _ in range(20):
+        await supervisor.emit(handed, kind="display", data={"image/png": "A" * 1_000_000})
+    await supervisor.finish(handed)
+    await _finished(client, run["id"])
+
+    tracemalloc.start()
+    before = time.process_time()
+    try:
+        notebook = await client.get(ADDRESS, params={"with": "mine"})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert notebook.status_code == 200
+    assert len(notebook.content) > 20_000_000
+    assert peak < 8 * len(notebook.content)
+    assert time.process_time() - before < 10
+    page = await client.get(ADDRESS.replace("ipynb", "html"), params={"with": "mine"})
+    assert page.status_code == 413
+    assert "Your outputs are too large for this format. Download the notebook instead." in page.text
 
 
 async def test_nbconvert_is_not_imported_before_somebody_needs_it() -> None:

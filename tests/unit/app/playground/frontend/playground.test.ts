@@ -3,12 +3,14 @@ import { test } from "node:test";
 
 import { withoutOutputs } from "../../../../../app/playground/frontend/playground";
 
-test("a notebook is sent without its outputs and attachments, and with everything else", () => {
+test("a notebook is sent without outputs, attachments and widgets, and with everything else", () => {
   const code = { cell_type: "code", source: ["x"], outputs: [{ data: "a large picture" }], execution_count: 3 };
   const text = { cell_type: "markdown", source: "# A", attachments: { "a.png": {} } };
-  const sent: unknown = JSON.parse(withoutOutputs(JSON.stringify({ nbformat: 4, cells: [code, text] })));
+  const metadata = { kernelspec: { name: "python3" }, widgets: { state: {} } };
+  const sent: unknown = JSON.parse(withoutOutputs(JSON.stringify({ nbformat: 4, metadata, cells: [code, text] })));
   assert.deepEqual(sent, {
     nbformat: 4,
+    metadata: { kernelspec: { name: "python3" } },
     cells: [
       { ...code, outputs: [] },
       { ...text, attachments: {} },
