@@ -7,7 +7,7 @@ from app.i18n import N_, gettext
 SENTENCES = (
     N_("The result is not the expected one."),
     N_("The result is {factor} times the expected one."),
-    N_("The result is of type {type}; {expected} was expected."),
+    N_("The result is of type {type}; the expected type is {expected}."),
     N_("The result has the shape {shape}; {expected} was expected."),
     N_("The result has the dtype {dtype}; {expected} was expected."),
     N_("The result has {length} items; {expected} were expected."),

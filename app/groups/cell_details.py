@@ -170,7 +170,7 @@ def _wrong_checks(scope: ReportScope, run: Run, results: str) -> Iterable[tuple[
     ended.
     """
     words = {
-        "failed": gettext("another result"),
+        "failed": gettext("wrong result"),
         "error": gettext("ended with an error"),
         "too-slow": gettext("too slow"),
     }
@@ -200,16 +200,17 @@ def _details(findings: Sequence[_Finding], learners: int, name: str, columns: Se
     runs: Counter[str] = Counter(finding.kind for finding in findings)
     who: defaultdict[str, set[str]] = defaultdict(set)
     samples: defaultdict[str, list[CodeSample]] = defaultdict(list)
-    shown: set[tuple[str, str]] = set()
+    shown: set[tuple[str, str]] = set()  # the learners and the code below each kind: others say more
     shown_runs: set[str] = set()  # code with several mistakes is below the first of them
     for finding in findings:
         kind, account = finding.kind, finding.account
         who[kind].add(account.id)
-        is_new = (kind, account.id) not in shown and finding.run.id not in shown_runs
+        code = finding.run.code[:MAX_CODE]
+        once = {(kind, account.id), (kind, code.strip())}
+        is_new = shown.isdisjoint(once) and finding.run.id not in shown_runs
         if finding.is_shared and len(samples[kind]) < _SAMPLES_PER_KIND and is_new:
-            shown.add((kind, account.id))
+            shown |= once
             shown_runs.add(finding.run.id)
-            code = finding.run.code[:MAX_CODE]
             samples[kind].append(CodeSample(account.id, account.name, finding.run.created_at, finding.message, code))
     kinds = sorted(runs, key=lambda kind: (-len(who[kind]), -runs[kind], kind))
     rows = [(ReportCell(kind), count_cell(len(who[kind]), learners), count_cell(runs[kind])) for kind in kinds]

@@ -56,7 +56,6 @@ async def list_stuck(scope: ReportScope, lesson: str, cell: str) -> ReportTable:
         rows[:MAX_LISTED],
         gettext("Nobody is stuck here in this time."),
         _hint(rows, stuck_hint()),
-        numeric=False,
     )
 
 
@@ -79,7 +78,6 @@ async def list_stopped(scope: ReportScope, lesson: str) -> ReportTable:
         rows[:MAX_LISTED],
         gettext("Nobody stopped here in this time."),
         _hint(rows, stopped_hint()),
-        numeric=False,
     )
 
 

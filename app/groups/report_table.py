@@ -84,7 +84,7 @@ class TableOrder:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table with a title. The first column names the row; all others hold numbers, if ``numeric``."""
+    """A table with a title. The first column names the row."""
 
     name: str
     """Its name in URLs and file names."""
@@ -95,13 +95,18 @@ class ReportTable:
     """What to say if there are no rows."""
     hint: str = ""
     """How to read it."""
-    numeric: bool = True
     last_first: bool = False
     """Whether phones show the last column first, because the table is read for it."""
     has_addresses: bool = False
     """Whether the CSV has the addresses to which the first column links."""
     order: TableOrder | None = None
     """None: the order of the report itself."""
+
+    @property
+    def numeric_columns(self) -> frozenset[int]:
+        """The columns of numbers, which pages show at the end of their column."""
+        texts = {n for row in self.rows for n, cell in enumerate(row) if not isinstance(cell.value, int | float)}
+        return frozenset(range(1, len(self.columns))) - texts
 
     @property
     def has_bars(self) -> bool:

@@ -334,7 +334,6 @@ async def report_limits(scope: ReportScope) -> ReportTable:
         (gettext("Cell"), gettext("Outcome"), gettext("Learners"), gettext("Runs")),
         rows,
         gettext("No run met a limit in this time."),
-        numeric=False,
     )
 
 
@@ -398,7 +397,6 @@ async def report_questions(scope: ReportScope) -> ReportTable:
         gettext(
             "Comments of the group's learners whose thread has no reply marked as the answer; at most {most}."
         ).format(most=MAX_QUESTIONS),
-        numeric=False,
         has_addresses=True,
     )
 

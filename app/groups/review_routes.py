@@ -256,7 +256,7 @@ def _waiting_table(queue: ReviewQueue, staff: Staff, catalog: CatalogView, lang:
         submitted = ReportCell(i18n.date_and_time(moment.astimezone(zone)), moment)
         rows.append((ReportCell(name, link=link), ReportCell(one.learner.name), submitted))
     columns = (gettext("Exercise"), gettext("Learner"), pgettext("a time", "Submitted"))
-    return ReportTable("waiting", gettext("Waiting"), columns, rows, gettext("Nothing is waiting."), numeric=False)
+    return ReportTable("waiting", gettext("Waiting"), columns, rows, gettext("Nothing is waiting."))
 
 
 def reviews_exercises(catalog: CatalogView, course: str, lang: str) -> bool:

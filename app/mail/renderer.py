@@ -73,12 +73,14 @@ class _PlainTextParser(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts = [""]
         self._address = ""
+        self._quoted = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _BLOCK_TAGS:
-            self.parts.append("* " if tag == "li" else "> " if tag == "blockquote" else "")
+            self._quoted = tag == "blockquote"
+            self.parts.append("* " if tag == "li" else "> " if self._quoted else "")
         elif tag == "br":
-            self.parts[-1] += "\n"
+            self.parts[-1] += "\n> " if self._quoted else "\n"
         elif tag == "a":
             self._address = dict(attrs).get("href") or ""
 
@@ -87,6 +89,7 @@ class _PlainTextParser(HTMLParser):
             self.parts[-1] += f":\n{self._address}\n"
             self._address = ""
         elif tag in _BLOCK_TAGS:
+            self._quoted = False
             self.parts.append("")
 
     def handle_data(self, data: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 DIFFERENT = "The result is not the expected one."
 DIFFERENT_BY_FACTOR = "The result is {factor} times the expected one."
-WRONG_TYPE = "The result is of type {type}; {expected} was expected."
+WRONG_TYPE = "The result is of type {type}; the expected type is {expected}."
 WRONG_SHAPE = "The result has the shape {shape}; {expected} was expected."
 WRONG_DTYPE = "The result has the dtype {dtype}; {expected} was expected."
 WRONG_LENGTH = "The result has {length} items; {expected} were expected."

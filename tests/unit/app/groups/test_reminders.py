@@ -32,7 +32,7 @@ async def test_no_unsent_reminder_names_an_account_that_was_deleted(database: Da
     async def remind(sender: Staff, *learners: str) -> None:
         for learner in learners:
             async with database.writing() as session:
-                await mailer.send(session, sender, learner, "Come back")
+                await mailer.send(session, sender, learner, "Come back.\n\nStop these emails:\nno")
 
     async def reminded() -> set[str]:
         async with database.session() as session:
@@ -43,7 +43,9 @@ async def test_no_unsent_reminder_names_an_account_that_was_deleted(database: Da
     await remind(Staff(group, tess, GroupRole.instructor), carol.id)
     sending = await claim(database)
     assert sending is not None
-    assert "Grace of the group Autumn" in sending.text
+    assert "Grace sent you this reminder about your course in the group Autumn." in sending.text
+    quoted = "\n\n> Come back.\n> \n> Stop these emails:\n> no\n\n"
+    assert quoted in sending.text, "no line of a message can be taken for ours"
 
     async with database.writing() as session:
         await erase_account(session, grace, FEATURE.erasers)

@@ -243,10 +243,28 @@ async def test_errors_and_limits_are_counted_by_cell_and_learner(filled: Filled)
     (limit,) = await filled.report("limits")
     assert limit[1:] == ["Stopped: it ran longer than allowed", "1", "1"]
     async with filled.scope() as scope:
+        assert (await REPORTS["limits"](scope)).numeric_columns == {2, 3}
         details = await describe_errors(scope, LESSON, "make-data")
     assert texts(details.table) == [["ValueError", "1", "2"], ["KeyError", "1", "1"]]
     ((kind, (sample,)),) = details.samples
     assert (kind, sample.name, sample.code, sample.message) == ("ValueError", "Ada", "of Ada", "v")
+
+
+async def test_code_that_several_learners_share_leaves_room_for_other_code(filled: Filled) -> None:
+    people = [(name, filled.people[name]) for name in ("Ada", "Bob", "Cyd")]
+    async with filled.db.writing() as session:
+        for _, account in people:
+            (await session.get_one(GroupMember, (filled.group.id, account.id))).code_shared_at = NOW - timedelta(days=9)
+    for number, (name, _) in enumerate(people):
+        code = "pass" if number else "pass\n"
+        await filled.tried(name, "failed", CheckResult("takes_one", 5, "failed"), code=code, days_ago=3 - number)
+    await filled.tried("Ada", "failed", CheckResult("takes_one", 5, "failed"), code="return 2", days_ago=4)
+
+    async with filled.scope() as scope:
+        details = await describe_wrong_answers(scope, LESSON, "mean")
+    assert texts(details.table)[0][1:] == ["3", "4"]
+    ((_, samples),) = details.samples
+    assert [(sample.name, sample.code) for sample in samples] == [("Cyd", "pass"), ("Ada", "return 2")]
 
 
 async def test_runs_that_met_a_limit_have_names_and_code_behind_them(filled: Filled) -> None:
@@ -280,7 +298,7 @@ async def test_wrong_answers_are_counted_by_check_and_how_it_ended(filled: Fille
         details = await describe_wrong_answers(scope, LESSON, "mean")
     rows = texts(details.table)
     assert [row[1:] for row in rows] == [["2", "2"], ["1", "1"]]
-    assert rows[0][0].endswith(": another result")
+    assert rows[0][0].endswith(": wrong result")
     ((_, (sample,)),) = details.samples
     assert (sample.name, sample.message, sample.code) == ("Ada", "It got 3.", "theirs")
 
@@ -301,7 +319,7 @@ async def test_wrong_answers_with_the_same_diagnosis_are_one_kind_in_the_readers
         answers = (await report_learner(scope, ada, member)).wrong_answers
     async with filled.scope(language="ko") as scope:
         (spoken, _) = texts((await describe_wrong_answers(scope, LESSON, "mean")).table)
-    other = "takes_one: another result"
+    other = "takes_one: wrong result"
     assert texts(details.table) == [["This is the sum, not the mean", "2", "3"], [other, "1", "1"]]
     ((kind, (sample,)),) = details.samples
     assert (kind, sample.code) == ("This is the sum, not the mean", "two mistakes"), "once, below its first mistake"
@@ -534,7 +552,7 @@ async def test_a_learners_wrong_answers_are_reported_with_code_only_if_it_is_sha
     assert (shared.sample.code, shared.sample.message) == ("new", "It got 3.")
     assert older.sample is None
     assert [len(answer.checks) for answer in (shared, older)] == [1, 1]
-    assert shared.checks[0].endswith(": another result")
+    assert shared.checks[0].endswith(": wrong result")
 
 
 @pytest.mark.parametrize("name", list(REPORTS))

@@ -781,6 +781,18 @@ async def test_a_reminder_goes_to_all_shown_learners_who_can_have_one(
     assert sent_to == {first}, "rows are locked in the order of their IDs, whatever that of the table"
 
 
+async def test_numbers_are_at_the_end_of_their_column_beside_a_column_of_texts(room: Classroom) -> None:
+    _, teacher = await room.person("Grace", Role.instructor)
+    group = await room.create(teacher)
+    ada, _ = await room.joined(await room.link(teacher, group), "Ada")
+    await room.failed_run(ada, "x", outcome="timeout")
+
+    page = (await teacher.get(f"{group}/reports/limits")).text
+    assert '<td role="cell" data-label="Outcome">' in page
+    assert '<td role="cell" data-label="Learners" class="is-number has-bar">' in page
+    assert len(re.findall(r'<th scope="col" role="columnheader" class="is-number">', page)) == 2
+
+
 async def test_only_instructors_of_the_site_create_groups_and_mistakes_are_named(room: Classroom) -> None:
     _, teacher = await room.person("Grace", Role.instructor)
     learner = await room.browser()
