@@ -25,11 +25,12 @@ ERROR = '{"kind":"error","seq":1,"at_ms":1,"name":"ValueError","value":"no","fra
 
 
 async def worked(url: str, learner_id: str) -> None:
-    """Store a lesson that was opened, and a run that failed."""
+    """Store a lesson that was opened, a run that failed, and one that met a limit."""
     db = Database(url)
     key = f"{COURSE}/{LESSON}"
     facts = {"learner_id": learner_id, "lesson": key, "cell": CELL, "state": RunState.finished, "outcome": "error"}
     run = await store_run(db, **facts, code="print(undefined)")
+    await store_run(db, **facts | {"outcome": "memory"}, code="x = bytearray(10**12)")
     async with db.writing() as session:
         session.add(RunEvent(run_id=run, seq=1, kind="error", at_ms=1, payload=ERROR))
         session.add(LessonProgress(learner_id=learner_id, lesson=key, started_at=now(), last_seen_at=now(), anchor=""))
@@ -109,6 +110,17 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     assert runs
     assert (learners["y"], learners["x"] < 60 < runs["x"]) == (runs["y"], True)
     await expect(teacher.locator(".stacks td").first).to_have_css("text-align", "start")
+    await teacher.goto(f"{group}/reports/limits")
+    outcome, learners, _ = [await part.bounding_box() for part in await teacher.locator(".stacks td").all()]
+    assert outcome
+    assert learners
+    assert outcome["width"] > 300, "a text has the whole width"
+    assert learners["width"] < 150
+    await teacher.goto(f"{group}/learners")
+    name, handle = [await teacher.locator(f"tbody th {part}").bounding_box() for part in ("a", ".fine")]
+    assert name
+    assert handle
+    assert (handle["x"], handle["y"] > name["y"]) == (name["x"], True)
     await teacher.goto(f"{group}/reports/lessons")
     await teacher.get_by_role("link", name="Stopped here").click()
     await expect(teacher.get_by_role("columnheader", name="Stopped here")).to_have_attribute("aria-sort", "descending")

@@ -255,6 +255,7 @@ async def test_of_two_decisions_at_once_one_counts_and_the_other_keeps_its_text(
     [loser] = [answer for answer in answers if answer.status_code == 409]
     assert "decided this review in the meantime" in loser.text
     assert ("Fine by me</textarea>" in loser.text) or ("Not for me</textarea>" in loser.text)
+    assert 'name="text"' not in loser.text, "nothing can be written any more, and nothing was"
     [review] = await room.rows(Review)
     assert (await room.earned() == EARNED) is (review.state == ReviewState.accepted)
     assert len([row for row in await room.rows(Notification) if row.kind == "review"]) == 1
