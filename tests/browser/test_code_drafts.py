@@ -116,8 +116,7 @@ async def test_a_visitor_downloads_edits_that_were_never_run(hall: VisitorFactor
     await CellPageObject(page, "strategy").write("print('never run')")
 
     async with page.expect_download(timeout=120_000) as downloading:
-        # The form leads to a file and not to a page, so there is no navigation to wait for.
-        await page.get_by_role("link", name="Notebook with my work").click(no_wait_after=True)
+        await page.get_by_role("link", name="Notebook with my work").click()
 
     download = await downloading.value
     assert download.suggested_filename == "distribution-strategies.ipynb"

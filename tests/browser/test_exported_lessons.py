@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import unicodedata
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from pypdf import PdfReader
 from app.exports.chromium import find_browser
 from app.exports.files import ExportFormat, lesson_file
 from app.lessons.model import Lesson
+from tests.browser.accessibility import assert_accessible_everywhere
+from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import hold_requests
 from tests.browser.polling import wait_until
 from tests.factories.shipped_lessons import shipped_catalog
 
@@ -86,3 +90,33 @@ def test_the_pdf_of_a_lesson_cuts_off_no_line_and_has_no_empty_page(slug: str, l
     for cell in lesson.cells:
         for line in cell.code.splitlines():
             assert _letters(line) in text, f"{cell.name} is cut off: {line}"
+
+
+async def test_a_bar_shows_that_a_file_is_being_made_and_words_that_it_failed(hall: VisitorFactory) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated += ["503"]
+    page = await visitor.open("/en/courses/distributed-tensorflow")
+    archives = "**/lessons.ipynb.zip"
+    come = await hold_requests(page, archives)
+    link, bar = page.get_by_role("link", name="Download all lessons"), page.get_by_role("progressbar", name="Preparing")
+    await link.click()
+    await expect(bar).to_be_visible()
+    await expect(page.locator("#announcements")).to_contain_text("Preparing the file…")
+    await link.click()  # while it is being made, it is not asked for again
+    await assert_accessible_everywhere(page, "a file that is being made")
+
+    async with page.expect_download(timeout=120_000) as downloading:
+        come.set()
+    download = await downloading.value
+    assert download.suggested_filename == "distributed-tensorflow.zip"
+    with zipfile.ZipFile(await download.path()) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) == len(CATALOG.outline("distributed-tensorflow", "en").lessons)
+    await expect(bar).to_have_count(0)
+
+    refusal = {"error": {"code": "busy", "message": "Try again in a minute."}}
+    await page.unroute_all()
+    await page.route(archives, lambda route: route.fulfill(status=503, json=refusal))
+    await link.click()
+    await expect(page.locator(".export-state")).to_have_text("Try again in a minute.")
+    await expect(bar).to_have_count(0)

@@ -3,7 +3,7 @@
 import { availableStorage, currentAccount } from "../../accounts/frontend/account-storage";
 import { Exercise } from "../../exercises/frontend/exercise";
 import { setUpPredictions } from "../../exercises/frontend/prediction";
-import { setUpDownloads } from "../../exports/frontend/download-edits";
+import { setUpDownloads } from "../../exports/frontend/downloads";
 import { scratchCells, send } from "../../runs/frontend/api";
 import { Cell } from "../../runs/frontend/cell";
 import { Drafts, moveDrafts } from "../../runs/frontend/drafts";
@@ -46,7 +46,10 @@ export function setUpCells(): void {
   const roots = [...document.querySelectorAll<HTMLElement>("section.cell[data-cell]")];
   const scratch = document.querySelector<HTMLElement>("[data-scratch]");
   const lesson = scratch?.dataset.scratch ?? roots[0]?.dataset.lesson;
-  if (!lesson) return;
+  if (!lesson) {
+    setUpDownloads([]);
+    return;
+  }
   setUpViewOptions();
   setUpWorkSpace();
   const runs = new RunManager();
