@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from app.runs.models import ScratchCell
 from app.runs.scratch_cells import as_cell
 
 NOTEBOOK_FORMAT = (4, 5)
+_THEME_COLOR = re.compile(rb"var\(--[\w-]+,\s*([^()]*)\)")
+"""A color of the page's theme in a drawing, and the one without it: only browsers know the first."""
 
 
 def build_notebook(
@@ -121,7 +124,8 @@ def _markdown_cell(lesson: Lesson, text: MarkdownPart, cell_id: str) -> Notebook
         except AssetNotFound:
             continue
         kind = mimetypes.guess_type(picture)[0] or "application/octet-stream"
-        attachments[picture.replace("/", "-")] = {kind: base64.b64encode(asset.body).decode()}
+        body = _THEME_COLOR.sub(rb"\1", asset.body) if kind == "image/svg+xml" else asset.body
+        attachments[picture.replace("/", "-")] = {kind: base64.b64encode(body).decode()}
     cell = new_markdown_cell(markdown, id=cell_id)
     if attachments:
         cell.attachments = attachments

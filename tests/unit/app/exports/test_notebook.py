@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -129,6 +130,19 @@ def test_pictures_travel_inside_the_notebook(tmp_path: Path) -> None:
 
     assert cell.source == "![A](attachment:assets-x.png)"
     assert cell.attachments == {"assets-x.png": {"image/png": "cG5n"}}
+
+
+def test_drawings_in_a_notebook_have_colors_that_every_program_knows(tmp_path: Path) -> None:
+    path = write_lesson(tmp_path / "this", "![A](assets/x.svg)\n")
+    (path.parent / "assets").mkdir()
+    drawn = '<svg class="drawing"><rect fill="{}" stroke="{}"/></svg>'
+    (path.parent / "assets" / "x.svg").write_text(drawn.format("var(--r0, #0072b2)", "var(--line,none)"))
+    document = parse_document(path.read_text(), "en")
+    lesson = render_lesson(document, course="course", slug="this", languages=("en",), path=path, digest="d")
+
+    (picture,) = build_notebook(lesson, PAGE).cells[3].attachments["assets-x.svg"].values()
+
+    assert base64.b64decode(picture).decode() == drawn.format("#0072b2", "none")
 
 
 def test_words_in_other_scripts_are_written_as_they_are() -> None:
