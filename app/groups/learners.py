@@ -281,8 +281,12 @@ async def export_learners(
         page += 1
 
 
-def standing_name(state: str) -> str:
-    """A ``LessonStanding`` in words."""
+def standing_name(state: str, *, of_exercise: bool = False) -> str:
+    """A ``LessonStanding`` in words. An exercise meets its deadline with its checks, whatever a review says later."""
+    if of_exercise and state == LessonStanding.completed:
+        return gettext("passed")
+    if of_exercise and state == LessonStanding.late:
+        return gettext("passed late")
     return {
         LessonStanding.none: gettext("not opened"),
         LessonStanding.opened: gettext("opened"),

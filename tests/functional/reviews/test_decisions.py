@@ -16,7 +16,7 @@ from app.accounts.models import Account, Role
 from app.db import now
 from app.exercises.models import Review, ReviewComment, ReviewState
 from app.exercises.review_decisions import MAX_COMMENT_LENGTH, MAX_COMMENTS
-from app.groups.models import GroupRole
+from app.groups.models import GroupDeadline, GroupRole
 from app.notifications.models import Notification
 from tests.factories.classroom import CODE, EARNED, PANEL, Classroom, decision
 from tests.factories.course import LESSON
@@ -362,3 +362,17 @@ async def test_withdrawing_and_deciding_at_once_end_in_one_of_the_two(room: Clas
     accepted = decided.status_code == 303
     assert row.state == (ReviewState.accepted if accepted else ReviewState.withdrawn)
     assert (await room.earned() == EARNED) is accepted
+
+
+@pytest.mark.parametrize(("days_left", "state"), [(1, "passed"), (-1, "passed late")])
+async def test_a_deadline_says_what_counts_for_it_when_changes_are_requested(
+    room: Classroom, days_left: int, state: str
+) -> None:
+    due = now() + timedelta(days=days_left)
+    await room.store(GroupDeadline(group_id=room.group, lesson=LESSON, exercise="double", due_at=due))
+    await decision(room.teacher, await room.submitted(), decision="changes", remark="Shorter")
+
+    for page in (f"/en/groups/{room.group}/me", f"/en/groups/{room.group}/learners/{room.ada.id}"):
+        browser = room.learner if page.endswith("/me") else room.teacher
+        section = (await browser.get(page)).text.partition('id="deadlines-title"')[2].partition("</section>")[0]
+        assert f"<span>{state}</span>" in section
