@@ -24,7 +24,8 @@ from sqlalchemy import event, func, select, text
 
 from app import migrate
 from app.db import Database, now
-from app.groups.cell_details import describe_errors, describe_wrong_answers
+from app.groups.cell_details import describe_errors, describe_limits, describe_wrong_answers
+from app.groups.learner_lists import list_stopped, list_stuck
 from app.groups.learners import LearnerOrder, list_learners, report_learner
 from app.groups.members import find_member
 from app.groups.models import Group, GroupMember
@@ -147,7 +148,7 @@ class Reader:
         self.statements = 0
 
     async def read(self, page: str) -> None:
-        """Read a page: a report by its name, one of ``LEARNERS``, ``learner``, ``cell-errors`` or ``wrong-answers``."""
+        """Read a page: a report by its name, one of ``LEARNERS``, or another one of ``PAGES``."""
         with self._counting():
             async with self.db.session() as session:
                 group = await session.get_one(Group, self.group_id)
@@ -167,8 +168,13 @@ class Reader:
             assert (await report_learner(scope, account, member)).lessons
         elif page == "cell-errors":
             assert (await describe_errors(scope, f"{COURSE}/lesson-13", CELL)).table.rows
+        elif page == "cell-limits":
+            assert (await describe_limits(scope, f"{COURSE}/lesson-20", CELL)).table.rows
+        elif page == "stopped":
+            await list_stopped(scope, lesson)
         else:
             assert (await describe_wrong_answers(scope, lesson, CELL)).table.rows
+            await list_stuck(scope, lesson, CELL)
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
@@ -187,7 +193,7 @@ class Reader:
 
 LEARNERS = {"learners": LearnerOrder.name, "learners-stuck": LearnerOrder.stuck, "learners-seen": LearnerOrder.seen}
 """The table of learners, sorted by name and by other columns."""
-PAGES = (*REPORTS, *LEARNERS, "learner", "cell-errors", "wrong-answers")
+PAGES = (*REPORTS, *LEARNERS, "learner", "stopped", "cell-errors", "cell-limits", "wrong-answers")
 
 
 async def measure(url: str, learners: int, lessons: int, rounds: int) -> None:
