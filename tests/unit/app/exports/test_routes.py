@@ -18,8 +18,10 @@ import nbformat
 import pytest
 from fastapi import FastAPI
 
+from app.settings import Settings
 from app.web.dependencies import SETTINGS
 from tests.factories.browser_client import press_run
+from tests.factories.lesson_source import CELL, write_lesson
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 ADDRESS = "/en/courses/small/first.ipynb"
@@ -223,8 +225,8 @@ async def test_nbconvert_is_not_imported_before_somebody_needs_it() -> None:
     assert ran.stdout == "False\n"
 
 
-async def test_slides_and_the_archive_of_a_course_are_made_once(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+async def test_slides_and_the_archive_of_a_course_are_made_once_for_each_content(
+    app: FastAPI, client: httpx.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slides = await client.get(ADDRESS.replace("ipynb", "slides"))
     archive = await client.get("/en/courses/small/lessons.ipynb.zip")
@@ -237,9 +239,14 @@ async def test_slides_and_the_archive_of_a_course_are_made_once(
         assert first == "small/first.ipynb"
         assert nbformat.reads(files.read(first).decode(), as_version=4).metadata.lockstep.title == "The first lesson"
 
-    monkeypatch.setattr("app.exports.routes.lesson_file", None)
-    assert (await client.get("/en/courses/small/lessons.ipynb.zip")).content == archive.content
-    assert (await client.get(ADDRESS.replace("ipynb", "slides"))).content == slides.content
+    with monkeypatch.context() as without:
+        without.setattr("app.exports.routes.lesson_file", None)
+        assert (await client.get("/en/courses/small/lessons.ipynb.zip")).content == archive.content
+        assert (await client.get(ADDRESS.replace("ipynb", "slides"))).content == slides.content
+    write_lesson(settings.lessons_dir / "small" / "first", f"Other words.\n\n{CELL}")
+    app.state.catalog.reload()
+    assert "Other words." in (await client.get(ADDRESS.replace("ipynb", "slides"))).text
+    assert (await client.get("/en/courses/small/lessons.ipynb.zip")).content != archive.content
 
 
 @pytest.mark.parametrize("path", ["/en/courses/small/first.pdf", "/en/courses/small/lessons.pdf.zip"])
