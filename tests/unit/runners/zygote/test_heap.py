@@ -44,3 +44,58 @@ with heap.adjacent_arenas():
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert float(done.stdout) > 0.9
+
+
+def test_references_to_immortal_objects_are_not_counted() -> None:
+    program = """
+import sys
+from runners.zygote import heap
+
+def function(argument: float = 2.5) -> tuple[object, ...]:
+    return argument, "a text of several words", {"key": [b"bytes"]}
+
+subjects = [function, function.__code__, *function.__code__.co_consts, *function.__defaults__, *function()[2]["key"]]
+heap.make_immortal()
+before = [sys.getrefcount(each) for each in subjects]
+others = [list(subjects) for _ in range(3)]
+print(before == [sys.getrefcount(each) for each in subjects])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(sys.version_info >= (3, 12))]
+
+
+def test_a_program_works_after_its_objects_became_immortal() -> None:
+    program = """
+import asyncio, collections, concurrent.futures, gc, json, re, weakref
+from runners.zygote import heap
+
+heap.prepare_for_forks()
+gc.enable()
+records = [json.loads(json.dumps({"number": n, "words": re.split(" ", f"{n} a b")})) for n in range(3000)]
+async def total() -> int:
+    return sum(await asyncio.gather(*(asyncio.sleep(0, record["number"]) for record in records)))
+class Node: pass
+node = Node()
+gone = weakref.ref(node)
+del node
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    print(asyncio.run(total()), gone(), gc.collect() >= 0, sum(pool.map(len, (record["words"] for record in records))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["4498500", "None", "True", "9000"]
+    assert not done.stderr
+
+
+def test_holes_between_objects_are_filled_once() -> None:
+    program = """
+from runners.zygote import heap
+
+objects = [bytes(number % 400) for number in range(200_000)]
+del objects[::3]
+first = heap.fill_pools()
+print(len(first), len(heap.fill_pools()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    first, second = map(int, done.stdout.split())
+    assert first > 50_000
+    assert second < 9_000  # in each of the 32 sizes, at most two pools
