@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from email.errors import MessageError
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.parser import BytesHeaderParser
@@ -45,7 +46,10 @@ def to_bytes(mail: OutboxEmail, sender: str) -> bytes:
         UnsafeMessage: the bytes parse to other headers than those that were set.
     """
     message = build_message(mail, sender)
-    raw = message.as_bytes()
+    try:
+        raw = message.as_bytes()
+    except MessageError as e:  # since Python 3.13, the package finds some of them itself
+        raise UnsafeMessage(f"its headers cannot be written: {e}") from e
     if _normalized_headers(BytesHeaderParser(policy=SMTP).parsebytes(raw)) != _normalized_headers(message):
         raise UnsafeMessage("its bytes parse to other headers than those that were set")
     return raw

@@ -172,7 +172,7 @@ def _pending_failure_view(member: ClusterMember, *, busy: bool) -> PendingFailur
         buttons=(cancel,)
         if member.state == "ended"
         else (_immediate_button(member.scheduled.action, member.task), cancel),
-        chip=ActionButton("cancel", sentence, f"{gettext(_BUTTON_LABELS['cancel'])}: {sentence}"),
+        chip=ActionButton("cancel", sentence, f"{cancel.words}: {sentence}"),
     )
 
 
