@@ -13,6 +13,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from types import TracebackType
@@ -108,7 +109,7 @@ class Manifest:
 
 
 class ArchiveWriter:
-    """Writes an archive to a file; the manifest follows the last member."""
+    """Writes an archive to a file; the manifest follows the last member. Closes it on exit, not the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._gzip = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_COMPRESSION)
@@ -116,6 +117,15 @@ class ArchiveWriter:
         self.members: dict[str, MemberSummary] = {}
         self._content = 0
         """Bytes of lessons and added courses."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # what ended the writing may also keep its buffer from being written
+            self._gzip.close()
 
     def add(self, name: str, data: bytes) -> None:
         """Add a file.

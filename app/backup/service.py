@@ -69,8 +69,16 @@ async def write_backup(settings: Settings, file: IO[bytes], progress: Progress) 
         BackupError: there is nothing to back up, or a backup cannot hold it.
         migrate.UnsupportedRevision: this version does not know the database's schema.
     """
+    with ArchiveWriter(file) as writer:
+        kind, revision, written = await _add_tables(settings, writer, progress)
+        await asyncio.to_thread(_add_files, settings, writer)
+        made_at = datetime.now(UTC).isoformat(timespec="seconds")
+        writer.finish(Manifest(described_version(), revision, made_at, kind, written, writer.members))
+
+
+async def _add_tables(settings: Settings, writer: ArchiveWriter, progress: Progress) -> tuple[str, str, dict[str, int]]:
+    """Add all rows. Returns the database's kind, its revision and the number of rows of each table."""
     db = Database(settings.database, pooled=settings.database_transaction_pooling)
-    writer = ArchiveWriter(file)
     try:
         async with consistent_view(db) as connection:
             revision, schema, tables = await _examine(connection)
@@ -85,12 +93,9 @@ async def write_backup(settings: Settings, file: IO[bytes], progress: Progress) 
                         await asyncio.to_thread(writer.add, f"database/{table.name}/{number:06}.jsonl", data)
                         written[table.name] += len(batch.rows)
                         progress(sum(written.values()), sum(totals.values()))
-            kind = connection.dialect.name
+            return connection.dialect.name, revision, written
     finally:
         await db.close()
-    await asyncio.to_thread(_add_files, settings, writer)
-    made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    writer.finish(Manifest(described_version(), revision, made_at, kind, written, writer.members))
 
 
 def _add_files(settings: Settings, writer: ArchiveWriter) -> None:

@@ -55,14 +55,13 @@ def changed(archive: BytesIO, change: Callable[[str, bytes], bytes | None], **fa
     """A backup with other contents, and a manifest that says so: as if this program had made it."""
     archive.seek(0)
     new = BytesIO()
-    writer = ArchiveWriter(new)
-    with ArchiveReader(archive) as reader:
+    with ArchiveReader(archive) as reader, ArchiveWriter(new) as writer:
         for name, data in reader.members():
             if (other := change(name, data)) is not None:
                 writer.add(name, other)
         manifest = reader.manifest
-    told = {"version": manifest.version, "revision": manifest.revision, "rows": manifest.rows} | facts
-    writer.finish(Manifest(created_at="2026", database="sqlite", members=writer.members, **told))
+        told = {"version": manifest.version, "revision": manifest.revision, "rows": manifest.rows} | facts
+        writer.finish(Manifest(created_at="2026", database="sqlite", members=writer.members, **told))
     return new
 
 

@@ -22,12 +22,12 @@ FILES = {"database/runs/000001.jsonl": b'["id"]\n["a"]\n', "secrets/sign-in": b"
 def archive(files: dict[str, bytes] = FILES, **changes: Any) -> bytes:
     """An archive as the program writes it; ``changes`` are made to the manifest."""
     file = BytesIO()
-    writer = ArchiveWriter(file)
-    for name, data in files.items():
-        writer.add(name, data)
-    facts: dict[str, Any] = {"rows": {"runs": 1}, "members": writer.members} | changes
-    told = {"version": "1", "revision": "r", "created_at": "2026-11-24T00:00:00+00:00", "database": "sqlite"}
-    writer.finish(Manifest(**(told | facts)))
+    with ArchiveWriter(file) as writer:
+        for name, data in files.items():
+            writer.add(name, data)
+        facts: dict[str, Any] = {"rows": {"runs": 1}, "members": writer.members} | changes
+        told = {"version": "1", "revision": "r", "created_at": "2026-11-24T00:00:00+00:00", "database": "sqlite"}
+        writer.finish(Manifest(**(told | facts)))
     return file.getvalue()
 
 
@@ -103,8 +103,8 @@ def test_other_programs_can_list_it() -> None:
 def test_a_file_with_an_unexpected_name_is_refused_and_never_written(name: str) -> None:
     with pytest.raises(DamagedArchive, match=r"unexpected name|a link, a folder or a device"):
         read(foreign(lambda tar: tar.addfile(member(name))))
-    with pytest.raises(BackupError):
-        ArchiveWriter(BytesIO()).add(name, b"")
+    with pytest.raises(BackupError), ArchiveWriter(BytesIO()) as writer:
+        writer.add(name, b"")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,8 @@ def test_bytes_of_any_kind_are_refused_with_a_sentence(data: bytes) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_when_it_is_written() -> None:
-    with pytest.raises(BackupError, match="secrets/x is too large for a backup, which allows 1 MiB"):
-        ArchiveWriter(BytesIO()).add("secrets/x", bytes(2**20 + 1))
-    with pytest.raises(BackupError, match="too long for a backup"):
-        ArchiveWriter(BytesIO()).add("lessons/" + "x" * 300, b"")
+    too_large = "secrets/x is too large for a backup, which allows 1 MiB"
+    with pytest.raises(BackupError, match=too_large), ArchiveWriter(BytesIO()) as writer:
+        writer.add("secrets/x", bytes(2**20 + 1))
+    with pytest.raises(BackupError, match="too long for a backup"), ArchiveWriter(BytesIO()) as writer:
+        writer.add("lessons/" + "x" * 300, b"")
