@@ -31,6 +31,9 @@ _PREFIX = "LOCKSTEP_"
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 
+_PUBLISHED = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})(-[0-9]{1,5})?")
+_ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104
+"""Addresses that mean all of a machine, and how a browser on it reaches them."""
 _PROVIDER_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _KNOWN_PROVIDERS = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
 """Issuers and labels of providers known by name."""
@@ -122,6 +125,9 @@ class Settings(BaseSettings):
     public_url: str = ""
     """The address at which learners reach the server, such as ``https://learn.example.org``. Set it if there is a
     proxy."""
+    published_address: str = ""
+    """Where a container's port is published, such as ``127.0.0.1:9000``; of a range of ports, links name the first.
+    Links in the terminal begin with it if there is no ``LOCKSTEP_PUBLIC_URL``. Compose sets it."""
     environment: Literal["production", "development"] = "production"
     """``development`` reads templates again when they change."""
     log_format: Literal["console", "json"] = "console"
@@ -224,6 +230,13 @@ class Settings(BaseSettings):
         if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
+
+    @field_validator("published_address")
+    @classmethod
+    def _published(cls, address: str) -> str:
+        if address and not _PUBLISHED.fullmatch(address):
+            raise ValueError("it must be an address and a port, such as 127.0.0.1:9000")
+        return address
 
     @field_validator("pdf_browser")
     @classmethod
@@ -381,6 +394,14 @@ class Settings(BaseSettings):
         mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
         # Not "lockstep-NUMBER-…": supervisors use such names, and a new one deletes what a dead one left.
         return Path(tempfile.gettempdir()) / f"lockstep-socket-{os.getuid()}-{mark}" / "supervisor.sock"
+
+    @property
+    def known_url(self) -> str:
+        """The address of the site as far as the settings tell it, for links in the terminal; otherwise empty."""
+        published = _PUBLISHED.fullmatch(self.published_address)
+        if self.public_url or published is None or not int(published["port"]):
+            return self.public_url
+        return f"http://{_ALL_INTERFACES.get(published['host'], published['host'])}:{published['port']}"
 
     @property
     def metrics_listener(self) -> tuple[str, int] | None:

@@ -81,7 +81,7 @@ def _archive(form: ExportFormat, lessons: Sequence[Lesson], make: Callable[[Less
 def _file(form: ExportFormat, settings: Settings, solutions: bool, is_course: bool, lesson: Lesson) -> bytes:
     if is_course:
         print_message(f"{lesson.number} of {lesson.total}: {lesson.slug}")
-    page = f"{settings.public_url or 'http://127.0.0.1:8000'}/{lesson.language}/courses/{lesson.key}"
+    page = f"{settings.known_url or 'http://127.0.0.1:8000'}/{lesson.language}/courses/{lesson.key}"
     runs = solution_runs(lesson) if solutions else {}
     return lesson_file(form, lesson, page, runs, {}, browser=find_browser(), trusted=True)
 

@@ -69,7 +69,7 @@ def serve(
     _make_private(settings.data_dir, "data directory")
     listener = listen_on(host, port)
     _check_metrics_address(settings)
-    address = settings.public_url or _url(host, listener.getsockname()[1])
+    address = settings.known_url or _url(host, listener.getsockname()[1])
     banner = f"Lockstep {described_version()} is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"

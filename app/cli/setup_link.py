@@ -18,7 +18,7 @@ def print_setup_link(settings: Settings, listener: socket.socket) -> None:
     """While there is no admin, print a link that makes one. The database has to be up to date."""
     if (token := run_with_database(settings, _create)) is None:
         return
-    site = settings.public_url or _local_address(listener)
+    site = settings.known_url or _local_address(listener)
     link = f"{site}/{DEFAULT_LANGUAGE}/sign-up?{urlencode({'invitation': token})}"
     hours = SETUP_LINK_LIFETIME.total_seconds() / 3600
     print_message(f"There is no admin yet. Open this link within {hours:.0f} hours to create one: {link}")

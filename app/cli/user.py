@@ -89,7 +89,7 @@ def invite_(
             raise CommandRefused(f"{address} already has an account.")
         token = await create_invitation(session, address, role)
         await record_action(session, Actor.of_command(), AuditAction.account_invited, detail=role)
-        url = f"{settings.public_url or _DEFAULT_URL}/{DEFAULT_LANGUAGE}/sign-up?invitation={token}"
+        url = f"{settings.known_url or _DEFAULT_URL}/{DEFAULT_LANGUAGE}/sign-up?invitation={token}"
         if settings.smtp_url:
             await enqueue(
                 session, TemplatedEmail(address, DEFAULT_LANGUAGE, "accounts/mail/invitation.html", {"url": url})

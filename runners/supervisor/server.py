@@ -117,7 +117,10 @@ def main() -> None:
             if is_root_of_the_machine():
                 give_up_root(settings, (listening.fileno(), lock))
             node = Node(settings)
-    except (InvalidRunnerSettings, SocketInUse, NoUserRange, OSError) as e:
+    except OSError as e:
+        place = f"The runner is user {os.geteuid()}, who has to be able to write there."
+        _refuse(f"Cannot use {e.filename}: {e.strerror}. {place}" if e.filename else str(e))
+    except (InvalidRunnerSettings, SocketInUse, NoUserRange) as e:
         _refuse(str(e))
     # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
     asyncio.run(uvicorn.Server(server_config(create_app(node))).serve(sockets=[listening]))

@@ -24,6 +24,7 @@ from app.settings import Settings
 from tests.factories.accounts import store_account
 from tests.factories.browser_client import browser_client
 from tests.factories.cli_process import finish, start
+from tests.factories.http_server import free_port
 
 PASSWORD = "correct horse battery"
 ADA = {"name": "Ada Byron", "email": "ada@example.org", "password": PASSWORD, "time_zone": "Europe/London"}
@@ -142,11 +143,13 @@ async def test_the_link_takes_over_no_account_that_exists_and_stays_valid(site: 
 async def test_the_server_prints_the_link_until_there_is_an_admin(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    address = f"http://localhost:{(port := free_port())}"
     process = await start(
-        *("serve", "--port", "0"),
+        *("serve", "--port", str(port)),
         data_dir=settings.data_dir,
         lessons_dir=settings.lessons_dir,
         runner_socket=settings.data_dir / "none",
+        published_address=f"localhost:{port}",
     )
     assert process.stderr is not None
     said = ""
@@ -155,7 +158,8 @@ async def test_the_server_prints_the_link_until_there_is_an_admin(
             said += (line := await process.stderr.readline()).decode()
             assert line, said
     (link,) = re.findall(r"^There is no admin yet\. Open this link within 24 hours to create one: (\S+)$", said, re.M)
-    address, _, token = link.partition("/en/sign-up?invitation=")
+    assert f" is at {address} (press" in said
+    token = link.removeprefix(f"{address}/en/sign-up?invitation=")
     async with httpx.AsyncClient(base_url=address, headers={"origin": address}, timeout=30) as client:
         made = await client.post("/en/sign-up", data={**ADA, "invitation": token})
         assert made.status_code == 303, made.text
@@ -169,17 +173,23 @@ async def test_the_server_prints_the_link_until_there_is_an_admin(
 
 
 @pytest.mark.parametrize(
-    ("host", "public_url", "site"),
+    ("host", "public_url", "published", "site"),
     [
-        ("127.0.0.1", "https://learn.example.org", "https://learn.example.org/en/"),
-        ("0.0.0.0", "", "http://127.0.0.1:"),
-        ("::1", "", "http://[::1]:"),
+        ("127.0.0.1", "https://learn.example.org", "127.0.0.1:9000", "https://learn.example.org/en/"),
+        ("0.0.0.0", "", "", "http://127.0.0.1:"),
+        ("::1", "", "", "http://[::1]:"),
+        ("0.0.0.0", "", "127.0.0.1:9000", "http://127.0.0.1:9000/en/"),
+        ("0.0.0.0", "", "0.0.0.0:8000-8002", "http://127.0.0.1:8000/en/"),
+        ("0.0.0.0", "", "[::]:9000", "http://[::1]:9000/en/"),
+        ("0.0.0.0", "", "192.0.2.7:9000", "http://192.0.2.7:9000/en/"),
+        ("::1", "", "127.0.0.1:0", "http://[::1]:"),  # Docker picks the port
     ],
 )
 def test_the_link_leads_to_the_address_of_the_site(
-    settings: Settings, capsys: pytest.CaptureFixture[str], host: str, public_url: str, site: str
+    settings: Settings, capsys: pytest.CaptureFixture[str], host: str, public_url: str, published: str, site: str
 ) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    known = {"public_url": public_url, "published_address": published}
     with socket.create_server((host, 0), family=family) as listener:
-        print_setup_link(settings.model_copy(update={"public_url": public_url}), listener)
+        print_setup_link(settings.model_copy(update=known), listener)
     assert f"to create one: {site}" in capsys.readouterr().err

@@ -189,7 +189,9 @@ def test_the_command_that_makes_backups_has_options_that_exist() -> None:
 def test_the_port_is_published_on_this_machine_unless_the_operator_says_otherwise() -> None:
     published = {name: service["ports"] for name, service in services().items() if "ports" in service}
     assert published.pop("caddy") == ["80:80", "443:443", "443:443/udp"]
-    assert published == {"web": ["${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}:8000"]}
+    told = services()["web"]["environment"]["LOCKSTEP_PUBLISHED_ADDRESS"]
+    assert told == "${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}"
+    assert published == {"web": [f"{told}:8000"]}
 
 
 def test_caddy_is_trusted_at_an_address_that_no_other_container_can_get() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 from app.cli.main import app
 from app.lessons.catalog import Catalog
 from app.secret_files import SECRET_SETTINGS
-from app.settings import IdentityProviderSettings, Settings
+from app.settings import IdentityProviderSettings, InvalidSettings, Settings
 from docs.reference import attribute_docs, bounds, fill, unit, variables
 from runners.config.settings import ACCEPTANCE, Limits, RunnerSettings
 from tests.factories.course import LESSON, write_course
@@ -112,6 +114,29 @@ def test_what_compose_passes_on_is_documented_with_its_default(variable: str, de
         return
     rows = re.findall(rf"^\| [^|]*`{variable}`[^|]* \| ([^|]+) \|", page("operate/index.md"), re.MULTILINE)
     assert rows == [default] or (variable == "LOCKSTEP_OIDC" and variable in page("operate/sign-in.md"))
+
+
+def _source_texts() -> str:
+    """Every text in the source, including those between the values of an f-string."""
+    trees = [ast.parse(file.read_text()) for name in ("app", "runners") for file in (ROOT / name).rglob("*.py")]
+    constants = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return "\0".join(text for text in constants if isinstance(text, str))
+
+
+def test_the_messages_of_what_does_not_start_are_those_that_lockstep_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = page("operate/index.md").partition("`…` stands for what differs:")[2].partition("\n## ")[0]
+    messages = re.findall(r"`([^`]+)`", "\n".join(row.split("|")[1] for row in table.splitlines() if "`" in row))
+    monkeypatch.setenv("LOCKSTEP_LOG_FORMAT", "xml")
+    with pytest.raises(InvalidSettings) as invalid:
+        Settings.read()
+    printed = "\0".join((_source_texts(), str(invalid.value), (ROOT / "docker/runner-start.sh").read_text()))
+    values = ["10001", "attempt to write a readonly database", "database or disk is full"]  # of SQLite
+    values += map(os.strerror, errno.errorcode)
+
+    parts = re.split("|".join(["…", ": ", r"\. ", "\n", *map(re.escape, values)]), "\n".join(messages))
+
+    assert len(messages) > 15
+    assert [part for part in parts if part not in printed] == []
 
 
 def test_the_acceptance_of_an_unsafe_runner_is_documented_word_for_word() -> None:

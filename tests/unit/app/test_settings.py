@@ -296,3 +296,9 @@ def test_other_sites_need_the_public_address_and_json_that_is_json(monkeypatch: 
 )
 def test_the_address_of_the_metrics_is_an_ip_address_and_a_port(address: str, listener: tuple[str, int] | None) -> None:
     assert Settings(metrics_address=address).metrics_listener == listener
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "9000", "::1:9000", "127.0.0.1:9000/", "http://127.0.0.1:9000"])
+def test_a_published_address_is_an_address_and_a_port(address: str) -> None:
+    with pytest.raises(ValueError, match="it must be an address and a port"):
+        Settings(published_address=address)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -54,3 +58,16 @@ def test_no_entry_of_the_runners_log_holds_control_characters(capsys: pytest.Cap
 
 def test_idle_connections_are_closed_by_clients_and_never_by_the_supervisor_first() -> None:
     assert server.server_config(Starlette()).timeout_keep_alive > 5 * KEEP_ALIVE_S
+
+
+def test_a_socket_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "runners.supervisor.server", "--socket", str(tmp_path / "file" / "run" / "s.sock")]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"Cannot use {tmp_path / 'file' / 'run'}: Not a directory. "
+        f"The runner is user {os.geteuid()}, who has to be able to write there."
+    )
