@@ -119,6 +119,11 @@ class ClusterMemberView:
     buttons: tuple[ActionButton, ...]
     scheduled: PendingFailureView | None = None
 
+    @property
+    def is_worker(self) -> bool:
+        """Whether it trains with the others, unlike parameter servers, their coordinator, and evaluators."""
+        return self.task.startswith(("worker", "chief"))
+
 
 @dataclass(frozen=True, slots=True)
 class InjectionResult:

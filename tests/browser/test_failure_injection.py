@@ -23,7 +23,7 @@ NARROW = 1184
 async def resize(page: Page, width: int) -> Locator:
     """Open another window; returns the processes on its panel."""
     await page.set_viewport_size({"width": width, "height": 800})
-    processes, bar = page.get_by_role("group", name="Processes", exact=True), page.locator("#session-bar")
+    processes, bar = page.get_by_role("group", name="Workers", exact=True), page.locator("#session-bar")
     await expect(bar).to_be_visible(visible=width <= NARROW)  # the page has its new layout
     if width > NARROW:
         await expect(page.locator("#session-sheet:popover-open")).to_have_count(0)  # its script closes it after that

@@ -46,10 +46,11 @@ async def cluster(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> 
 async def test_the_processes_of_a_cluster_are_listed_with_what_can_be_done_to_them(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    await cluster(client, supervisor)
+    name = await cluster(client, supervisor)
 
     panel = (await client.get(PANEL)).text
 
+    assert '<h3 class="card-title" id="members-title">Workers</h3>' in panel
     assert "127.0.0.1:40002" in panel
     assert re.findall(r'aria-label="([^"]+: worker \d)"', panel) == [
         "Kill: worker 0",
@@ -58,6 +59,9 @@ async def test_the_processes_of_a_cluster_are_listed_with_what_can_be_done_to_th
         "Kill: worker 1",
         "Resume: worker 1",
     ]
+    servers = (*MEMBERS, ClusterMember(task="ps 0", state="running"))
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"members": servers})
+    assert 'id="members-title">Processes</h3>' in (await client.get(PANEL)).text
 
 
 @pytest.mark.usefixtures("offering")

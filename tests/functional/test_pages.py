@@ -175,6 +175,7 @@ async def test_an_unknown_page_offers_the_outline(client: httpx.AsyncClient, pat
     assert response.status_code == 404
     assert response.headers["content-type"].startswith("text/html")
     assert "/courses/small/first" in response.text
+    assert "<title>Page not found · Lockstep</title>" in response.text
     said = response.text.partition("<h1>")[2]
     assert "There is nothing at this address." not in said, "the heading says so already"
     assert said.count("Here is everything we have.") == 1

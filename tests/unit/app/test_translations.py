@@ -98,6 +98,28 @@ def test_what_a_problem_says_is_marked_to_be_translated() -> None:
     assert {kind.__name__: kind.message for kind in kinds if kind.message not in said} == {}
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Metrics from 0 to 1", "Accuracy"),
+        ("Its processes", "Workers"),
+        ("Of the course", "Course progress"),
+        ("Problem?", "Report"),
+        ("Interrupt", "Stop"),
+        ("Nothing is at this address", "Page not found"),
+    ],
+)
+def test_a_wording_that_was_replaced_does_not_come_back(before: str, now: str) -> None:
+    said = {text for message in _in_the_code() for text in _texts(message)}
+    assert now in said
+    assert [text for text in said if text.startswith(before)] == []
+
+
+@pytest.mark.parametrize("place", ["runs/templates/runs/session_panel.html", "web/templates/components/cell.html"])
+def test_a_run_is_stopped_by_the_same_word_everywhere(place: str) -> None:
+    assert '_("Stop")' in (ROOT / "app" / place).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_no_message_is_fuzzy_or_empty_or_lacks_a_form(code: str) -> None:
     wrong = [
