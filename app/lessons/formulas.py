@@ -11,6 +11,9 @@ from math_core import LatexError, LatexToMathML
 
 MAX_FORMULA_LENGTH = 1_000
 """In characters. The converter recurses on the process's stack: thousands of nested braces would end the process."""
+_MOST_WITHOUT_BOX = 24
+"""Characters of a formula that fit into a list on the narrowest phone."""
+_TAG = re.compile(r"<[^>]*>|&\w+;")
 _CONVERTER = LatexToMathML(fancy_error=False)
 _STYLE = re.compile(r' style="([^"]*)"')
 _POSITION = re.compile(r"^[0-9]+: ")
@@ -70,6 +73,17 @@ def latex_to_mathml(latex: str, *, block: bool) -> str:
     except LatexError as e:
         raise InvalidFormula(_short_reason(str(e))) from e
     return _STYLE.sub(_style_to_class, element)
+
+
+def scrolling_formula(element: str) -> str:
+    """A ``<math>`` element within a sentence, in a box that scrolls if a phone may be narrower than the formula.
+
+    No line breaks within MathML, so without the box such a formula would make the page wider.
+    """
+    short = 'display="block"' not in element and len(_TAG.sub("", element)) <= _MOST_WITHOUT_BOX
+    if short or not element.startswith("<math"):
+        return element
+    return f'<span class="math" tabindex="0" role="group">{element}</span>'
 
 
 def _part_of_formula(match: re.Match[str]) -> str:

@@ -22,6 +22,7 @@ from app.i18n import gettext, use_language
 from app.lessons.document import Document, SourceCell
 from app.lessons.exercise_cells import is_exercise
 from app.lessons.exercise_files import NO_EXERCISE_FILES, ExerciseFiles
+from app.lessons.formulas import scrolling_formula
 from app.lessons.highlight import highlight_code
 from app.lessons.labels import Labels
 from app.lessons.learner_source import learner_source
@@ -215,15 +216,15 @@ class LessonRenderer(DirectiveRenderer):
         return picture_html(str(tokens[idx].attrs.get("src", "")), tokens[idx].content, "", env)
 
     def math_inline_double(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return formula(tokens[idx].content, block=True)
+        return scrolling_formula(formula(tokens[idx].content, block=True))
 
     def math_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return formula(tokens[idx].content, block=False)
+        return scrolling_formula(formula(tokens[idx].content, block=False))
 
     def myst_role(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         name, content = tokens[idx].meta["name"], tokens[idx].content
         if name == "math":
-            return formula(content, block=False)
+            return scrolling_formula(formula(content, block=False))
         return render_role(name, content, env.get("labels") or Labels(), env.get("slug", ""))
 
     def html_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:

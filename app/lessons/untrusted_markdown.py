@@ -106,6 +106,7 @@ _CLEANER = nh3.Cleaner(
     tag_attribute_values={
         "pre": {"tabindex": {"0"}},
         "div": {"tabindex": {"0"}, "role": {"group"}},
+        "span": {"tabindex": {"0"}, "role": {"group"}},
         "th": {"scope": {"col"}},
     },
     allowed_classes={
@@ -113,7 +114,7 @@ _CLEANER = nh3.Cleaner(
         "pre": {"listing"},
         "td": {"center", "right"},
         "th": {"center", "right"},
-        "span": set(filter(None, STANDARD_TYPES.values())),
+        "span": {"math", *filter(None, STANDARD_TYPES.values())},
     },
     url_schemes={"http", "https", "mailto"},
     link_rel="nofollow ugc noopener noreferrer",

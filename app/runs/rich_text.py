@@ -17,7 +17,7 @@ from markdown_it.common.utils import escapeHtml
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from app.lessons.formulas import InvalidFormula, latex_to_mathml
+from app.lessons.formulas import InvalidFormula, latex_to_mathml, scrolling_formula
 from app.web.user_text import escape_bidi_controls
 
 MOST_TEXT = 20_000
@@ -89,7 +89,7 @@ def _formula(latex: str, *, block: bool) -> str:
         element = latex_to_mathml(latex, block=block)
     except InvalidFormula:
         return f"<code>{written}</code>"
-    return f'<div class="math" tabindex="0" role="group">{element}</div>' if block else element
+    return f'<div class="math" tabindex="0" role="group">{element}</div>' if block else scrolling_formula(element)
 
 
 def _as_written(source: str) -> str:

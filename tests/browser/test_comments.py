@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from app.accounts.models import Role
@@ -237,6 +238,29 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: VisitorFactor
     await expect(link).to_have_attribute("href", f"/learners/{account.handle}/comments")
     await link.click()
     await expect(page.get_by_role("heading", name="Comments by Bob Moore")).to_be_visible()
+
+
+@pytest.mark.parametrize("height", [844, 440])
+async def test_suggested_names_are_within_the_window_and_uncovered_on_a_phone(
+    hall: VisitorFactory, height: int
+) -> None:
+    bob, account = await admit_signed_in(hall, "Bob Moore")
+    await write(await bob.open(f"{COMMENTS}?cell=strategy"), unique("Here I am"))
+    ada, _ = await admit_signed_in(hall, "Ada Byron", width=390, height=height)
+    page = await ada.open(LESSON)
+    await page.locator("#cell-strategy [data-discuss]").click()
+    field = page.locator("#discuss textarea").first
+
+    await field.press_sequentially(f"Hello @{account.handle}")
+
+    people = page.locator("#discuss").get_by_role("listbox", name="@")
+    await expect(people.get_by_role("option", name=account.handle)).to_be_visible()
+    await expect(people).to_be_in_viewport(ratio=1)
+    uncovered = """list => {
+        const { left, right, top, bottom } = list.getBoundingClientRect();
+        return [top + 2, bottom - 2].every((y) => list.contains(document.elementFromPoint((left + right) / 2, y)));
+    }"""
+    assert await people.evaluate(uncovered)
 
 
 async def test_a_name_typed_before_the_script_has_loaded_is_suggested(hall: VisitorFactory) -> None:

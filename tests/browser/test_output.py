@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.accessibility import assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.polling import wait_until
 
 PAGE = "/en/"
 """The front page has one cell: a browser draws it several times as fast as a lesson."""
@@ -182,3 +184,33 @@ async def test_cleared_output_is_gone(hall: VisitorFactory) -> None:
     await cell.finished()
 
     assert await cell.lines() == ["new"]
+
+
+FAILING_STEP = """
+import tensorflow as tf
+def step(features):
+    with tf.GradientTape() as tape:
+        predictions = tf.matmul(features, tf.ones((3, 5))) + tf.reshape(tf.range(15.0), (3, 5))
+    raise ValueError("a message that is wider than a phone " * 3)
+step(tf.ones((3, 3)))
+"""
+
+
+async def test_on_a_phone_code_in_a_traceback_scrolls_and_its_message_wraps(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(PAGE)
+    cell = CellPageObject(page, "strategy")
+    await cell.write(FAILING_STEP)
+    await cell.run()
+    await cell.finished("error")
+    output, own = cell.root.locator(".output"), cell.root.locator(".traceback .own")
+    line_height = await output.evaluate("output => parseFloat(getComputedStyle(output).lineHeight)")
+    code = own.locator(".row", has_text="predictions =").first
+    message = own.locator(".row", has_text="a message").last
+
+    assert (await code.evaluate("row => row.offsetHeight")) < 1.5 * line_height
+    assert (await message.evaluate("row => row.offsetHeight")) > 1.5 * line_height
+    assert await message.evaluate("row => row.scrollWidth <= row.clientWidth")
+    await output.focus()
+    await page.keyboard.press("ArrowRight")
+    await wait_until(page, "document.querySelector('#cell-strategy .output').scrollLeft > 0")
+    await assert_fits(page, "a traceback on a phone")

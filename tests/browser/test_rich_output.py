@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
+from tests.browser.accessibility import assert_accessible
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
+from tests.browser.polling import wait_until
 
 PAGE = "/en/"
 
@@ -63,6 +65,30 @@ async def test_text_tables_and_audio_are_the_pages_own_and_plots_have_frames(hal
     await expect(words).to_have_css("background-color", "rgb(15, 17, 22)")
     await expect(colored).to_have_css("background-color", "rgb(217, 214, 206)")  # light, but not glaring
     assert await line.evaluate("frame => { try { return frame.contentDocument } catch { return null } }") is None
+
+
+WIDE_FORMULAS = r"""
+from IPython.display import Markdown, Math
+terms = " + ".join(f"a_{{{n}}}" for n in range(20))
+display(Markdown(f"The loss ${terms}$ of all replicas, and $x^2$."), Math(terms))
+"""
+
+
+async def test_on_a_phone_each_wide_formula_scrolls_in_its_own_box_by_keyboard(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(PAGE)
+    cell = CellPageObject(page, "strategy")
+    await cell.write(WIDE_FORMULAS)
+    await cell.run()
+    await cell.finished()
+    boxes = cell.root.locator(".output .math")
+    await expect(boxes).to_have_count(2)
+
+    for box in await boxes.all():
+        await box.focus()
+        await page.keyboard.press("ArrowRight")
+        await wait_until(page, "document.activeElement.matches('.math') && document.activeElement.scrollLeft > 0")
+    assert await cell.root.locator(".output").evaluate("output => output.scrollWidth <= output.clientWidth")
+    await assert_accessible(page, "wide formulas on a phone", "#cell-strategy .output")
 
 
 HOSTILE = r"""

@@ -49,9 +49,15 @@ export function isMarked(next: string | undefined): boolean {
   return next !== undefined && /^\s*[\^~][\^~ ]*$/.test(next);
 }
 
+/** A line of code with its number, such as `----> 5     x = 1`: wrapped, its indentation would be lost. Pure. */
+export function isNumbered(line: string): boolean {
+  return /^(-+>|\s)\s*(\(\.\.\.\)\s*)?\d+( |$)/.test(line);
+}
+
 function showFrame(frame: Frame, place: FramePlace | null): HTMLElement {
   const rows = renderText(frame.text);
   rows.forEach((row, i) => {
+    if (i && isNumbered(row.textContent)) row.classList.add("unwrapped");
     if (isMarked(rows[i + 1]?.textContent)) for (const each of [row, rows[i + 1]]) each?.classList.add("unwrapped");
   });
   if (place) {

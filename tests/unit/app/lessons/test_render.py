@@ -119,6 +119,15 @@ def test_a_formula_is_mathml() -> None:
     assert '<math display="block">' in prose_html("```{math}\n\\begin{aligned} a &= b \\end{aligned}\n```\n")
 
 
+@pytest.mark.parametrize(
+    "source", ["It is $LONG$ here.", "It is $$LONG$$ here.", "It is {math}`LONG` here.", "$$x$$ here"]
+)
+def test_a_formula_within_a_sentence_that_may_be_wider_than_a_phone_has_a_box_of_its_own(source: str) -> None:
+    long = " + ".join(f"a_{{{number}}}" for number in range(15))
+    assert '<span class="math" tabindex="0" role="group"><math' in prose_html(source.replace("LONG", long) + "\n")
+    assert "<span" not in prose_html("It is $\\nabla_\\theta L = \\frac{1}{N}\\sum_i g_i$ here.\n")
+
+
 def test_prices_are_no_formulas() -> None:
     assert "<math" not in prose_html("It costs 5$ or 6$ a day.\n")
 

@@ -52,6 +52,7 @@ def test_text_tables_code_and_formulas_look_as_in_lessons() -> None:
     assert "<h2>Title</h2>" in html
     assert "<em>text</em>" in html
     assert "<msup>" in html
+    assert '<span class="math" tabindex="0" role="group"><math' in render_untrusted_markdown(f"It is ${'a + ' * 20}b$.")
     assert '<th scope="col">a</th>' in html
     assert '<span class="nb">print</span>' in html
 
