@@ -214,3 +214,5 @@ async def test_on_a_phone_code_in_a_traceback_scrolls_and_its_message_wraps(hall
     await page.keyboard.press("ArrowRight")
     await wait_until(page, "document.querySelector('#cell-strategy .output').scrollLeft > 0")
     await assert_fits(page, "a traceback on a phone")
+    await page.emulate_media(media="print")
+    assert (await code.evaluate("row => row.offsetHeight")) > 1.5 * line_height, "paper does not scroll"

@@ -114,6 +114,9 @@ async def test_a_chart_is_read_by_keyboard_and_by_pointer(hall: VisitorFactory) 
     await expect(plot.locator(".head line")).to_have_count(1)
     await cell.page.mouse.move(5, 5)
     await expect(words).to_contain_text("Step 200:")
+    await cell.page.emulate_media(media="print")
+    await expect(plot).to_be_visible()
+    await expect(head).to_be_hidden()
 
 
 @pytest.mark.long
