@@ -21,7 +21,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_date, format_datetime, format_skeleton, format_timedelta, get_day_names
+from babel.dates import (
+    format_date,
+    format_skeleton,
+    format_time,
+    format_timedelta,
+    get_datetime_format,
+    get_day_names,
+)
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent
@@ -177,7 +184,10 @@ def _date(code: str, value: Date) -> str:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _date_and_time(code: str, value: datetime) -> str:
-    return format_datetime(value, locale=_locale(code))
+    locale = _locale(code)
+    pattern = locale.time_formats["medium"].pattern.replace("a", "aaaa")  # 오후, where the short form is PM
+    time, day = format_time(value, pattern, locale=locale), format_date(value, locale=locale)
+    return get_datetime_format(locale=locale).replace("{0}", time).replace("{1}", day)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

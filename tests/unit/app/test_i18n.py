@@ -55,7 +55,9 @@ def test_dates_and_numbers_follow_the_language() -> None:
     assert i18n.date(day) == "Nov 21, 2026"
     with i18n.use_language("ko"):
         assert i18n.date(day) == "2026. 11. 21."
-        assert "2026" in i18n.date_and_time(day)
+        assert i18n.date_and_time(day) == "2026. 11. 21. 오후 3:04:00"
+    with i18n.use_language("zh"):
+        assert i18n.date_and_time(day) == "2026年11月21日 15:04:00"
 
 
 def test_one_moment_is_shown_by_the_clock_of_each_zone() -> None:
