@@ -187,7 +187,7 @@ def _date_and_time(code: str, value: datetime) -> str:
     locale = _locale(code)
     pattern = locale.time_formats["medium"].pattern.replace("a", "aaaa")  # 오후, where the short form is PM
     time, day = format_time(value, pattern, locale=locale), format_date(value, locale=locale)
-    return get_datetime_format(locale=locale).replace("{0}", time).replace("{1}", day)
+    return str(get_datetime_format(locale=locale)).replace("{0}", time).replace("{1}", day)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

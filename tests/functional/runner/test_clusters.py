@@ -283,8 +283,11 @@ async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_b
     assert (await workers.run("1")).outcome == "ok"
     await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=3))
 
-    assert (await workers.run("for i in range(10):\n    pass")).outcome == "ok"
+    told = await workers.run("for i in range(10):\n    pass")
 
+    assert told.outcome == "ok"
+    notices = [(event.code, event.values) for event in told.events if event.kind == "notice"]
+    assert notices == [("no-steps-counted", {"tasks": "worker 1"})]
     (_, worker) = (await workers.client.session(workers.session)).members
     assert (worker.state, worker.step, worker.scheduled) == ("running", None, PendingFailure(action="kill", at_step=3))
 
