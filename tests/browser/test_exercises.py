@@ -12,7 +12,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from app.accounts.models import Role
 from app.db import Database, now
 from app.groups.models import Group, GroupMember
-from tests.browser.accessibility import assert_accessible_everywhere, assert_fits
+from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_fits
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
@@ -498,6 +498,12 @@ async def test_everything_fits_and_everybody_can_use_it(hall: VisitorFactory) ->
     await exercise.panel.get_by_role("button", name="Show the solution").click()
     await expect(exercise.panel.locator(".solution")).to_be_visible()
     await assert_accessible_everywhere(page, "an exercise passed", "#exercise-mean")
+    await page.set_viewport_size(PHONE)
+    button = await exercise.panel.get_by_role("button", name="Check").bounding_box()
+    checks = await exercise.panel.locator(".checks").bounding_box()
+    assert button is not None
+    assert checks is not None
+    assert (button["x"], button["width"]) == pytest.approx((checks["x"], checks["width"]), abs=1), "their edges align"
 
 
 async def test_results_are_announced_as_they_come_and_then_the_verdict(hall: VisitorFactory) -> None:
