@@ -122,7 +122,7 @@ def test_a_formula_is_mathml() -> None:
 @pytest.mark.parametrize(
     "source", ["It is $LONG$ here.", "It is $$LONG$$ here.", "It is {math}`LONG` here.", "$$x$$ here"]
 )
-def test_a_formula_within_a_sentence_that_may_be_wider_than_a_phone_has_a_box_of_its_own(source: str) -> None:
+def test_a_formula_in_a_sentence_that_may_not_fit_a_phone_has_a_box_of_its_own(source: str) -> None:
     long = " + ".join(f"a_{{{number}}}" for number in range(15))
     assert '<span class="math" tabindex="0" role="group"><math' in prose_html(source.replace("LONG", long) + "\n")
     assert "<span" not in prose_html("It is $\\nabla_\\theta L = \\frac{1}{N}\\sum_i g_i$ here.\n")
