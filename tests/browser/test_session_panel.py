@@ -44,6 +44,7 @@ async def test_the_session_is_one_press_away_wherever_one_reads(hall: VisitorFac
 
         await expect(title).to_be_in_viewport()
         await expect(title).to_be_focused()
+        assert not await page.evaluate(OVERLAP, ["#session-title", ".session-close"]), "its ring covers Close"
         await page.keyboard.press("Escape")
         await expect(title).to_be_hidden()
         await expect(bar).to_be_focused()
