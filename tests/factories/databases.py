@@ -47,9 +47,12 @@ def server_url() -> URL:
     return make_url(url)
 
 
-async def ask_server(statement: str) -> str:
-    """Run a statement outside a transaction, as creating a database requires. Returns the first value, if any."""
-    server = create_async_engine(server_url(), isolation_level="AUTOCOMMIT")
+async def ask_server(statement: str, url: str | None = None) -> str:
+    """Run a statement outside a transaction, as creating a database requires. Returns the first value, if any.
+
+    The server is that of ``url``, or the one that the tests share.
+    """
+    server = create_async_engine(url or server_url(), isolation_level="AUTOCOMMIT")
     try:
         async with server.connect() as connection:
             answer = await connection.execute(text(statement))

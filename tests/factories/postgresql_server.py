@@ -25,6 +25,11 @@ class PostgresqlServer:
         self._folder = folder
         self._programs = programs
 
+    @property
+    def owner(self) -> int:
+        """The ID of the user whose its files are."""
+        return self._folder.stat().st_uid
+
     def create(self) -> None:
         """Create its files, and start it."""
         self._folder.chmod(0o755)  # whoever may connect can reach the socket

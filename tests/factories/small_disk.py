@@ -12,8 +12,10 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
-from tests.factories.databases import ask_server, server_url, unique_name
+from tests.factories.databases import ask_server
+from tests.factories.postgresql_server import postgresql_server
 
 _CHUNK = bytes(65_536)
 
@@ -63,25 +65,17 @@ def small_disk(megabytes: int) -> Iterator[SmallDisk]:
 
 @asynccontextmanager
 async def database_on(disk: SmallDisk, kind: str) -> AsyncIterator[str]:
-    """The URL of an empty database of that kind whose data is on the disk."""
+    """The URL of an empty database of that kind whose data is on the disk.
+
+    PostgreSQL's has a server of its own: while the disk is full, no checkpoint of the server succeeds.
+    """
     if kind == "sqlite":
         yield f"sqlite+aiosqlite:///{disk.path / 'lockstep.db'}"
         return
-    data = Path(await ask_server("SHOW data_directory"))  # skips the test where there is no server
-    folder = disk.path / "tablespace"
-    _make_owned_like(data, folder)
-    name = unique_name("small")
-    await ask_server(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
-    try:
-        await ask_server(f"CREATE DATABASE {name} TABLESPACE {name}")
-        yield server_url().set(database=name).render_as_string(hide_password=False)
-    finally:
-        await ask_server(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        await ask_server(f"DROP TABLESPACE {name}")
-
-
-def _make_owned_like(owned: Path, folder: Path) -> None:
-    if not owned.exists():
-        pytest.skip("the server of PostgreSQL is on another machine")
-    folder.mkdir()
-    os.chown(folder, owned.stat().st_uid, owned.stat().st_gid)
+    with postgresql_server() as server:
+        folder = disk.path / "tablespace"
+        folder.mkdir()
+        os.chown(folder, server.owner, -1)
+        await ask_server(f"CREATE TABLESPACE small LOCATION '{folder}'", server.url)
+        await ask_server("CREATE DATABASE small TABLESPACE small", server.url)
+        yield make_url(server.url).set(database="small").render_as_string(hide_password=False)
