@@ -253,7 +253,6 @@ def _front_matter(title: str) -> str:
     values = {
         "title": title,
         "summary": _LESSON_SUMMARY,
-        "minutes": 10,
         "status": "draft",
         "topology": _TOPOLOGY,
         "jupytext": JUPYTEXT,

@@ -35,7 +35,6 @@ _log = structlog.get_logger(__name__)
 
 _EMBEDDED = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=%\s]*", re.ASCII)
 _CITATION = re.compile(r"\{cite[\w:]*\}`")
-_WORDS_PER_MINUTE = 180
 _MAX_SUMMARY = 200
 
 
@@ -202,7 +201,7 @@ def _convert(
             report.note(file, "{bibliography} added at the end, because the text cites works")
             body += "\n```{bibliography}\n```\n"
         summary = page.document.summary or rewriter.summary
-        text = _front_matter(page, summary, body, cells, options, report) + body
+        text = _front_matter(page, summary, cells, options, report) + body
         if len(text.encode()) > MAX_SOURCE_BYTES:
             raise CannotImport(
                 f"without outputs it has {len(text.encode()):,} bytes, and the limit is {MAX_SOURCE_BYTES:,}; split it"
@@ -237,9 +236,7 @@ def _body(page: Page, rewriter: TextRewriter, references: References, cells: Cel
     yield ""
 
 
-def _front_matter(
-    page: Page, summary: str, body: str, cells: CellWriter, options: ImportOptions, report: Report
-) -> str:
+def _front_matter(page: Page, summary: str, cells: CellWriter, options: ImportOptions, report: Report) -> str:
     document = page.document
     topology, keras = _machine(document, cells, options, report)
     kernel = JupyterKernel(Topology.parse(topology), keras)
@@ -251,7 +248,6 @@ def _front_matter(
     values: dict[str, Any] = {
         "title": title,
         "summary": _shortened(summary) or f"{title}.",
-        "minutes": max(1, min(600, round(len(body.split()) / _WORDS_PER_MINUTE + cells.count))),
         "status": options.status,
         "topology": topology,
     }

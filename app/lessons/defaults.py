@@ -9,17 +9,23 @@ from dataclasses import replace
 
 from markdown_it.token import Token
 
+from app.lessons.exercise_cells import ExerciseCell, is_exercise
 from app.lessons.front_matter import MAX_MINUTES, FrontMatter
 from app.lessons.plain_text import plain_text
 
 MAX_SUMMARY_LENGTH = 200
 _WORDS_PER_MINUTE = 200
 _MINUTES_PER_CELL = 1
+_MINUTES_PER_EXERCISE = 5
+_ROUNDED_FROM = 10
+"""The minutes from which an estimate is a multiple of 5: it is no more exact than that."""
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"[.!?。!?](?=\s|$)|[。!?]")
 
 
-def with_defaults(header: FrontMatter, tokens: Sequence[Token], title: str | None) -> FrontMatter:
+def with_defaults(
+    header: FrontMatter, tokens: Sequence[Token], cells: Sequence[ExerciseCell], title: str | None
+) -> FrontMatter:
     """The front matter with what it leaves out. ``title`` is that of the text, if it has one.
 
     Without any title, the first heading is the title; None if there is none, either.
@@ -28,20 +34,22 @@ def with_defaults(header: FrontMatter, tokens: Sequence[Token], title: str | Non
         header,
         title=header.title or title or _first_text(tokens, "heading_open") or None,
         summary=header.summary or _summary(tokens),
-        minutes=header.minutes or estimate_minutes(tokens),
+        minutes=header.minutes or estimate_minutes(tokens, cells),
     )
 
 
-def estimate_minutes(tokens: Sequence[Token]) -> int:
-    """A minute for 200 words (or 400 characters of Korean or Chinese) and a minute for each cell."""
+def estimate_minutes(tokens: Sequence[Token], cells: Sequence[ExerciseCell]) -> int:
+    """A minute for 200 words (400 characters of Korean or Chinese), one for each cell, and 5 more for an exercise."""
     words = 0.0
-    cells = sum(token.type == "cell" for token in tokens)
     for token in tokens:
         if token.type == "inline":
             text = plain_text(token)
             characters = len(_CJK.findall(text))
             words += characters / 2 + len(_CJK.sub(" ", text).split())
-    return min(max(math.ceil(words / _WORDS_PER_MINUTE + cells * _MINUTES_PER_CELL), 1), MAX_MINUTES)
+    exercises = sum(map(is_exercise, cells))
+    minutes = words / _WORDS_PER_MINUTE + len(cells) * _MINUTES_PER_CELL + exercises * _MINUTES_PER_EXERCISE
+    rounded = math.ceil(minutes) if minutes < _ROUNDED_FROM else 5 * round(minutes / 5)
+    return min(max(rounded, 1), MAX_MINUTES)
 
 
 def _summary(tokens: Sequence[Token]) -> str | None:

@@ -161,7 +161,6 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         header = header.on_top_of(english.header)
     found = analyze(parsed, header.title)
     titled = header.title or found.title
-    header = with_defaults(header, parsed.tokens, found.title)
     needed = header.requires or () if english is None else ()
     found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
     faults += parsed.faults + found.faults
@@ -173,6 +172,7 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         replace(one, was=_parse_option(one.directive, "was", parse_former_names, faults) or ()) for one in questions
     ]
     cells, wrong = _parse_cells(parsed.tokens, {question.name for question in questions}, english)
+    header = with_defaults(header, parsed.tokens, cells, found.title)
     faults += wrong
     found.labels.place_cells({cell.fence_line: cell.name for cell in cells})
     faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])

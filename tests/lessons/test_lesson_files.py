@@ -43,6 +43,11 @@ def test_the_course_has_its_lessons() -> None:
     assert all(lesson.status is LessonStatus.published for lesson in LESSONS)
 
 
+def test_no_lesson_guesses_its_minutes() -> None:
+    """The estimate is the same for all of them. Nobody has measured how long learners take."""
+    assert [lesson.slug for lesson in LESSONS if re.search(r"^minutes:", lesson.source, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_it_has_a_drawing_in_its_language(lesson: Lesson) -> None:
     drawings = re.findall(r"assets/[\w-]+(?:\.(ko|zh))?\.svg", lesson.source)

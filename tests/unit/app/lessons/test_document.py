@@ -301,6 +301,17 @@ def test_a_file_without_front_matter_takes_title_and_minutes_from_its_text() -> 
 
 
 @pytest.mark.parametrize(
+    ("words", "cells", "exercises", "minutes"),
+    [(0, 0, 0, 1), (200, 1, 0, 2), (100, 0, 1, 7), (300, 8, 0, 10), (1000, 5, 1, 15), (1000, 8, 1, 20)],
+)
+def test_the_estimate_counts_words_cells_and_exercises(words: int, cells: int, exercises: int, minutes: int) -> None:
+    text = f"# T\n\n{'word ' * (words - 1)}\n\n" + "```{code-cell}\nx = 1\n```\n\n" * cells
+    text += "```{code-cell}\n:name: a\n:tags: [exercise]\n\n### BEGIN SOLUTION\nx\n### END SOLUTION\n```\n" * exercises
+
+    assert parse_document(text, "en").header.minutes == minutes
+
+
+@pytest.mark.parametrize(
     ("was", "words"),
     [
         ("two", "'was' has 'two', which is a name on line 14; a former name cannot be in use"),
