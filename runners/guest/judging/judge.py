@@ -34,6 +34,8 @@ _LONGEST_TEXT = 3000
 _LONGEST_KEY = 100
 _MOST_VALUES = 20
 _OK = "ok"
+_WAIT_BROKEN_OFF = "CancelledError"
+"""What a process raises that waited for one that has ended its cell."""
 
 _requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 _answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -181,7 +183,7 @@ class JudgedWork:
         answered = self._ask_submission(self._call("call", name, args, own=each))
         if each is not None and len(each) != (workers := len(answered["answers"]) or len(each)):
             raise JudgingFailed(f"per_task has {len(each)} arguments of their own for {workers} workers")
-        return [_read(answer, answered, name) for answer in answered["answers"] or [None]]
+        return _read_all(answered["answers"] or [None], answered, name)
 
     def graph(self, name: str, *args: PlainData, alone: bool = False) -> Graph:
         # Tracing needs shapes and types only; code that knew the values could export a graph that contains the result.
@@ -233,7 +235,29 @@ def _reference(do: str, name: str, topology: str | None) -> PlainData:
 
 
 def _first(answered: Mapping[str, Any], name: str) -> PlainData:
-    return _read(next(iter(answered["answers"]), None), answered, name)
+    try:
+        return _read(next(iter(answered["answers"]), None), answered, name)
+    except SubmissionFailed as e:
+        raise _cause(e, answered, name) from None
+
+
+def _read_all(answers: Sequence[str | None], answered: Mapping[str, Any], name: str) -> list[PlainData]:
+    try:
+        return [_read(answer, answered, name) for answer in answers]
+    except SubmissionFailed as e:
+        raise _cause(e, answered, name) from None
+
+
+def _cause(failed: SubmissionFailed, answered: Mapping[str, Any], name: str) -> SubmissionFailed:
+    """The error of a process that kept another one waiting until the wait was broken off; otherwise ``failed``."""
+    if failed.values.get("error") == _WAIT_BROKEN_OFF:
+        for answer in filter(None, answered["answers"]):
+            try:
+                _read(answer, answered, name)
+            except SubmissionFailed as e:
+                if e.values.get("error") != _WAIT_BROKEN_OFF:
+                    return e
+    return failed
 
 
 def _read(answer: str | None, answered: Mapping[str, Any], name: str) -> PlainData:

@@ -106,6 +106,28 @@ def once(work):
     assert steps.resume(outcome="not-reached").results[0].outcome == "not-reached"
 
 
+@pytest.mark.parametrize("ask", ["call", "per_task"])
+@pytest.mark.parametrize(
+    ("errors", "shown"),
+    [
+        (["CancelledError", "NotFoundError"], "NotFoundError"),
+        (["CancelledError", None], "CancelledError"),
+        (["CancelledError", "CancelledError"], "CancelledError"),
+        (["ValueError", "NotFoundError"], "ValueError"),
+    ],
+)
+def test_the_error_that_kept_other_workers_waiting_is_shown(
+    steps: Steps, ask: str, errors: list[str | None], shown: str
+) -> None:
+    steps.begin(f"from runners.checks import check\n@check('task', 'It trains')\ndef trains(work): work.{ask}('train')")
+    answers = [
+        error and json.dumps({"failed": messages.RAISED, "values": {"error": error, "text": "why"}}) for error in errors
+    ]
+    (result,) = steps.resume(answers=answers).results
+
+    assert (result.outcome, result.message, result.values["error"]) == ("error", messages.RAISED, shown)
+
+
 VALUE = json.dumps({"value": encode(7)})
 RAISED = json.dumps({"failed": messages.RAISED, "values": {"error": "ValueError", "text": "no step"}})
 
