@@ -295,8 +295,13 @@ def interleaved(files: list[list[int]], cycle: int, block: int = 1) -> list[int]
     return result
 
 
-def resume_training(first: Callable[[int], int], *, weights: bool = True, momentum: bool = True) -> Answers:
-    """``first`` gets the step of the restored state, and gives the step with which the second attempt begins."""
+def resume_training(
+    first: Callable[[int], int], *, weights: bool = True, momentum: bool = True, alone: bool = False
+) -> Answers:
+    """``first`` gets the step of the restored state, and gives the step with which the second attempt begins.
+
+    ``alone``: only the chief restores.
+    """
     saved: dict[str, tuple[int, Any, Any]] = {}
 
     def train(
@@ -309,7 +314,10 @@ def resume_training(first: Callable[[int], int], *, weights: bool = True, moment
             return None
         last, *state = saved.get(folder, (0, None, None))
         kept = [part if keep else None for part, keep in zip(state, (weights, momentum), strict=True)]
-        end, _ = steps(inputs, targets, batch, rate, range(first(last), len(targets) // batch), *kept)
+        if alone and last:
+            end = of_checks("checkpoints", "apart")(inputs, targets, batch, rate, len(targets) // batch, last, *kept)
+        else:
+            end, _ = steps(inputs, targets, batch, rate, range(first(last), len(targets) // batch), *kept)
         return [end[:-1, None], end[-1:]]
 
     return {"train": train}
@@ -876,6 +884,7 @@ def cases() -> Iterator[Any]:
         no_momentum=resume_training(lambda saved: saved, momentum=False),
         no_weights=resume_training(lambda saved: saved, weights=False),
         data_from_the_start=resume_training(lambda saved: 0),
+        chief_alone=resume_training(lambda saved: saved, alone=True),
         one_step_less=resume_training(lambda saved: saved + 1),
         one_step_twice=resume_training(lambda saved: max(saved - 1, 0)),
     )

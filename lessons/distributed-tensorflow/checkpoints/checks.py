@@ -87,6 +87,24 @@ def momentum_steps(inputs, targets, batch, rate, steps, weights=None, speed=None
     return weights, speed
 
 
+def apart(inputs, targets, batch, rate, steps, first, weights, speed):
+    """The weights of the chief if only it goes on after ``first`` steps, and the other worker begins again.
+
+    Each computes the gradient of its half of another batch, with weights of its own, and both apply the sum. The chief
+    has empty batches at the end, until the other one has made all steps.
+    """
+    inputs = np.hstack([inputs, np.ones((len(inputs), 1))])
+    states = [(weights, speed), (np.zeros_like(weights), np.zeros_like(weights))]
+    for step in range(steps):
+        slope = np.zeros_like(weights)
+        for (own, _), begin in zip(states, ((first + step) * batch, step * batch + batch // 2), strict=True):
+            x, y = inputs[begin : begin + batch // 2], targets[begin : begin + batch // 2]
+            slope += 2 * x.T @ (x @ own - y) / batch
+        speeds = [0.9 * speed - rate * slope for _, speed in states]
+        states = [(own + speed, speed) for (own, _), speed in zip(states, speeds, strict=True)]
+    return states[0][0]
+
+
 def as_layer(weights):
     return [weights[:-1, None], weights[-1:]]
 
@@ -147,6 +165,9 @@ def failure(work: Work) -> None:
                 gone, 0
             ),
             "The weights come back, but the optimizer has forgotten its momentum.": resumed(gone, saved, weights),
+            "Only the chief goes on. The other worker restores nothing and begins from the first step.": as_layer(
+                apart(gone, targets, batch, rate, steps, saved, weights, speed)
+            ),
             "The state comes back, but the data begins from the start.": resumed(gone, 0, weights, speed),
             "Only the weights come back, and the data begins from the start.": resumed(gone, 0, weights),
             "This computes everything again from the data of the first attempt: restore the state instead.": resumed(

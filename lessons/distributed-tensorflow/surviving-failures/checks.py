@@ -13,7 +13,8 @@ from runners.checks import Work, check, close, equal
     xp=15,
     hints=[
         "What does a worker know by itself, and what has it to learn from the others?",
-        "An all-reduce within `cluster.run` adds up numbers. What is the sum if nobody has been warned?",
+        "An all-reduce within `cluster.run` adds up numbers, and `warned` is a truth value: `tf.cast` makes it 0 or 1. "
+        "What is the sum if nobody has been warned?",
     ],
 )
 def heard_by_all(work: Work) -> None:

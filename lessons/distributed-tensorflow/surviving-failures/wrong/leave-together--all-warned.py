@@ -1,7 +1,7 @@
 # diagnosis: only with the last notice
 @tf.function
 def anyone(warned):
-    """True on every worker if `warned` is True on at least one of them."""
+    """True on every worker if `warned`, a tensor of type bool, is True on at least one of them."""
     def on_replica():
         return tf.distribute.get_replica_context().all_reduce("SUM", tf.cast(warned, tf.int32))
 

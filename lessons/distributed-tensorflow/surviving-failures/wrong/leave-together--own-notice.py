@@ -1,7 +1,7 @@
 # diagnosis: Each worker leaves after its own notice
 @tf.function
 def anyone(warned):
-    """True on every worker if `warned` is True on at least one of them."""
+    """True on every worker if `warned`, a tensor of type bool, is True on at least one of them."""
     return warned
 
 
