@@ -37,6 +37,8 @@ _SOONEST_S, _LATEST_IN_A_RUN_S, _LATEST_S = 0.25, 0.5, 1.0
 _TABLE_HOLDS_S = 0.1
 _MOST_MISSED = 2
 """Consecutive failures to read the usage of a sandbox that nothing else limits, before it is ended."""
+_ENDING = ("memory", "sockets")
+"""Limits that end the sandbox at once."""
 _OPEN = re.compile(r"^sockets: used (\d+)", re.MULTILINE)
 _IN_USE = re.compile(r"^(?:TCP|UDP)6?: inuse (\d+)", re.MULTILINE)
 _UNIX = re.compile(r"^UNIX\S* +\d+ +(\d+)", re.MULTILINE)
@@ -246,8 +248,9 @@ class UsageWatcher:
         self._in_a_run = in_a_run
         self._turns += 1
         self._cpu_s_before = self._sandbox.group.facts().cpu_s  # without a cgroup: at the next check
-        self.met = None
-        self.exceeded.clear()
+        if self.met not in _ENDING:  # else the reason is still to be told
+            self.met = None
+            self.exceeded.clear()
         self._new_turn.set()
 
     async def _watch(self) -> None:
@@ -322,7 +325,7 @@ class UsageWatcher:
             self.met = "sockets"
         if self.met:
             self.exceeded.set()
-        if self.met in ("memory", "sockets"):  # no time for PID 1 to do it: everything inside competes with it
+        if self.met in _ENDING:  # no time for PID 1 to do it: everything inside competes with it
             self._sandbox.end_at_once()
 
     def _pause_s(self) -> float:

@@ -80,6 +80,15 @@ async def test_memory_is_read_and_the_sandbox_ended_without_an_answer_from_insid
     assert usage.met == "memory"
 
 
+async def test_a_run_that_ends_just_then_does_not_hide_why_its_sandbox_was_ended(sandbox: Sandbox) -> None:
+    sandbox.folders = (os.open("/proc", os.O_PATH),)
+    async with UsageWatcher(sandbox, Limits(memory_mb=512)) as usage:
+        usage.begin_run()
+        await asyncio.wait_for(usage.exceeded.wait(), 10)
+        usage.end_run()
+        assert (usage.met, usage.exceeded.is_set()) == ("memory", True)
+
+
 async def test_a_sandbox_without_limits_that_cannot_be_read_twice_is_ended(sandbox: Sandbox) -> None:
     with capture_logs() as logs:
         async with UsageWatcher(sandbox, Limits(memory_mb=1024)) as usage:
