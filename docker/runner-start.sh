@@ -33,6 +33,7 @@ version_1() {
 }
 
 if [ "$1" = --delegate ]; then
+  export LIBMOUNT_FORCE_MOUNT2=always # docker/runner.seccomp.json allows mount(2), not the calls that came after it
   if [ -e "$cgroups/cgroup.controllers" ]; then version_2 "$2"; else version_1 "$2"; fi
   exit
 fi
