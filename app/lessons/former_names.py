@@ -112,7 +112,7 @@ def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
             if (key := f"{lesson.course}/{former}") not in slugs:
                 yield Rename(key, lesson.key)
     for before, after in cells:
-        if before[0] == after[0]:
+        if before[0] == after[0] and before not in in_use:
             yield Rename(before[0], after[0], before[1], after[1])
 
 

@@ -310,6 +310,14 @@ def test_a_cell_moves_to_another_lesson_once_its_name_is_free_there(catalog: Cat
     assert list(renames_of(catalog.every())) == [Rename("course/one", "course/two", "one", "again")]
 
 
+def test_a_former_name_with_its_own_lesson_takes_no_work_from_a_cell_there(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "one", CELL + CELL.replace(":name: one", ":name: again\n:was: [one#one, one#past]"))
+    catalog.reload()
+
+    assert "work under that name can go to one place only" in _problems(catalog)[0]
+    assert list(renames_of(catalog.every())) == [Rename("course/one", "course/one", "past", "again")]
+
+
 def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:
     (root / "course" / "one" / "lesson.md").write_bytes(b"---\n\xff\n")
     catalog.reload()
