@@ -39,8 +39,8 @@ def prepare_for_forks() -> None:
     """Do all this, once, when everything to be shared exists. The collector stays off until ``gc.enable``."""
     gc.collect()
     gc.disable()
+    make_immortal()  # before the next line: ``gc.get_objects`` leaves out what is frozen
     gc.freeze()
-    make_immortal()
     _fillers.extend(fill_pools())
     fill_holes()
     with contextlib.suppress(OSError):
@@ -72,7 +72,7 @@ def make_immortal() -> int:
             continue
         count_at(id(subject)).value = _IMMORTAL
         found += 1
-        if isinstance(subject, CodeType):  # the collector does not look into it
+        if type(subject) is CodeType:  # the collector does not look into it; ``isinstance`` may run an object's code
             left += (subject.co_consts, subject.co_names, subject.co_filename, subject.co_name, subject.co_qualname)
             left += (subject.co_linetable, subject.co_exceptiontable)
         else:
@@ -81,13 +81,18 @@ def make_immortal() -> int:
 
 
 def fill_pools() -> list[object]:
-    """Return objects that fill the holes in Python's arenas: of each size as many as it takes to begin a new pool."""
+    """Return objects that fill the holes in Python's arenas: of each size as many as it takes to begin a new pool.
+
+    They never take more than the arenas have: with another allocator, as under ``python -X dev``, no pool would end it.
+    """
     fillers: list[object] = []
+    left = _ARENAS * _ARENA
     for size in range(_ALIGNMENT, _BLOCK + 1, _ALIGNMENT):
         breaks = _POOL
-        while breaks > 4:  # in a new pool objects lie side by side, but for the few places that this list takes
+        while breaks > 4 and left > 0:  # objects lie side by side in a new pool, but for the few that this list takes
             some = [_object_of(size) for _ in repeat(None, _POOL // size)]
             fillers += some
+            left -= _POOL
             breaks = sum(id(later) != id(one) + size for one, later in pairwise(some))
     return fillers
 

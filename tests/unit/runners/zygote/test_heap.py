@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -64,6 +65,20 @@ print(before == [sys.getrefcount(each) for each in subjects])
     assert done.stdout.split() == [str(sys.version_info >= (3, 12))]
 
 
+def test_no_object_that_the_collector_knows_is_counted_afterwards() -> None:
+    program = """
+import asyncio, gc, json, sys
+from runners.zygote import heap
+
+heap.prepare_for_forks()
+gc.unfreeze()
+counted = sum(sys.getrefcount(each) < 2**31 for each in gc.get_objects())
+print(counted if sys.version_info >= (3, 12) else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50  # what was made since
+
+
 def test_a_program_works_after_its_objects_became_immortal() -> None:
     program = """
 import asyncio, collections, concurrent.futures, gc, json, re, weakref
@@ -99,3 +114,12 @@ print(len(first), len(heap.fill_pools()))
     first, second = map(int, done.stdout.split())
     assert first > 50_000
     assert second < 9_000  # in each of the 32 sizes, at most two pools
+
+
+def test_the_holes_of_another_allocator_are_left_alone_after_a_while() -> None:
+    program = "from runners.zygote import heap; print(len(heap.fill_pools()) > 0)"
+    environment = os.environ | {"PYTHONMALLOC": "malloc"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "True\n"
