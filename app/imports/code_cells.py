@@ -116,27 +116,35 @@ class CellWriter:
 
     def _files(self, code: str, place: str) -> list[str]:
         """Cells that write the text files and modules that this code reads: a sandbox has none of them."""
-        self.written.update(_WRITTEN.findall(code))
-        names = {name: name for name in _FILE_NAME.findall(code)}
-        for module in _MODULE.findall(code):
-            names |= self._module(module, place)
         lines: list[str] = []
-        for name, reference in names.items():
-            if name in self.written or name in self.looked_for:
-                continue
-            self.looked_for.add(name)
-            try:
-                text = self.read_text(reference)
-            except UnusableFile as e:
-                self.written.add(name)
-                self.report.note(place, f"kept, but it may fail: a cell cannot read '{name[:60]}' ({e})")
-                continue
-            if text is not None:
-                self.written.add(name)
-                self.report.note(place, f"a cell above it writes '{name[:60]}', which a sandbox lacks")
-                lines += self._files(text, place) if name.endswith(".py") else []
-                lines += self._writing(name, text, place)
+        sources = [code]
+        for source in sources:  # which grows by the modules that it imports
+            self.written.update(_WRITTEN.findall(source))
+            names = {name: name for name in _FILE_NAME.findall(source)}
+            for module in _MODULE.findall(source):
+                names |= self._module(module, place)
+            for name, reference in names.items():
+                if (text := self._text_to_write(name, reference, place)) is not None:
+                    lines += self._writing(name, text, place)
+                    if name.endswith(".py"):
+                        sources.append(text)
         return lines
+
+    def _text_to_write(self, name: str, reference: str, place: str) -> str | None:
+        """The text of a file that no cell has written yet; None if there is none, or if a cell cannot read it."""
+        if name in self.written or name in self.looked_for:
+            return None
+        self.looked_for.add(name)
+        try:
+            text = self.read_text(reference)
+        except UnusableFile as e:
+            self.written.add(name)
+            self.report.note(place, f"kept, but it may fail: a cell cannot read '{name[:60]}' ({e})")
+            return None
+        if text is not None:
+            self.written.add(name)
+            self.report.note(place, f"a cell above it writes '{name[:60]}', which a sandbox lacks")
+        return text
 
     def _module(self, module: str, place: str) -> dict[str, str]:
         """The files of a module that comes with the document, and where they are below the root of the import."""

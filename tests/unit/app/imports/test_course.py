@@ -599,3 +599,12 @@ def test_a_package_with_many_files_is_named_as_what_it_is(source: Path, courses:
     assert len(lesson.cells) == 2
     assert _said(report).count("'large_tools' beside it has 13 files, and cells write up to 12") == 1
     assert report.warnings == []
+
+
+def test_modules_that_import_one_another_in_a_long_chain_are_all_found(source: Path, courses: Path) -> None:
+    for number in range(1100):
+        (source / f"part_{number}.py").write_text(f"import part_{number + 1}\n")
+    file = _notebook(source, code_cell("import part_0"))
+    _, report = _import(source, courses, file)
+
+    assert "a cell above it writes 'part_1099.py'" in _said(report)
