@@ -6,7 +6,7 @@
  */
 
 import { currentAccount } from "../../accounts/frontend/account-storage";
-import { NetworkError, ResponseError, responseError } from "../../runs/frontend/api";
+import { ResponseError, responseError } from "../../runs/frontend/api";
 import { announce } from "../../web/frontend/announce";
 import { offer } from "../../web/frontend/download";
 import { make } from "../../web/frontend/element";
@@ -55,9 +55,9 @@ async function download(link: HTMLAnchorElement, edits: string | null): Promise<
     offer([await response.blob()], "", fileName(response.headers.get("content-disposition")));
     bar.remove();
   } catch (error) {
-    const words = error instanceof ResponseError || error instanceof NetworkError ? error.message : "";
-    bar.replaceWith(make("p", { class: "export-state fine" }, words || say("error.unreachable")));
-    announce(words || say("error.unreachable"));
+    const words = error instanceof ResponseError ? error.message : say("error.unreachable");
+    bar.replaceWith(make("p", { class: "export-state fine" }, words));
+    announce(words);
   } finally {
     link.removeAttribute("aria-busy");
   }
