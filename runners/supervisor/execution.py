@@ -27,7 +27,7 @@ from runners.supervisor.outcome import (
 )
 from runners.supervisor.run_log import RunLog
 from runners.wire.exit_status import is_clean_exit
-from runners.wire.protocol import ClusterMember, LimitName, Outcome, TracebackFrame
+from runners.wire.protocol import LimitName, Outcome, TracebackFrame
 from runners.wire.reports import answer_from_message, lane_from_metadata
 
 log = structlog.get_logger()
@@ -110,8 +110,6 @@ class Execution:
         """Run the code in ``kernel`` and record everything until the end; ``usage`` watches its sandbox."""
         self._run.add("started", kernel_id=self._run.kernel_id)
         ending, peak_bytes = await self.perform(kernel, usage)
-        if ending.outcome == Outcome.ok:
-            self._tell_of_uncounted_steps(kernel.sandbox.members)
         limit = reached_limit(ending.met, self._limits, self._run_s) if ending.met else None
         exited = self._error is not None and self._error.name == "SystemExit"
         self._run.finish(ending.outcome, peak_bytes=peak_bytes, limit=limit, exited=exited)
@@ -150,16 +148,6 @@ class Execution:
         if ending.outcome == Outcome.crash:
             self._tell_of_crash(facts.exit_status)
         return ending, facts.peak_bytes
-
-    def _tell_of_uncounted_steps(self, members: tuple[ClusterMember, ...]) -> None:
-        """Report that failures still wait for a step, because the training of this run counted none."""
-        if waiting := [member.task for member in members if member.scheduled and member.step is None]:
-            tasks = " and ".join(waiting)
-            text = (
-                f"This run counted no steps, so the failure of {tasks} still waits. Only fit, train_on_batch, and "
-                "lockstep.log count steps."
-            )
-            self._run.add("notice", code="no-steps-counted", values={"tasks": tasks}, text=text)
 
     def _tell_of_crash(self, status: int | None) -> None:
         """Log a crash: only this tells later whether learner code, Lockstep or TensorFlow caused it."""

@@ -66,6 +66,10 @@ NOTICES: dict[str, str] = {
     "never-began": (
         "{task} did not start this cell within {seconds} seconds and was stopped. The next cell restarts it."
     ),
+    "no-steps-counted": (
+        "This run counted no steps, so the failure of {task} still waits. Only fit, train_on_batch, and lockstep.log "
+        "count steps."
+    ),
     "reset-states": (
         "Keras 3 renamed reset_states() to reset_state(). Lockstep accepts the former name too; elsewhere, use the new "
         "name or Keras 2."

@@ -26,6 +26,11 @@ def reset() -> None:
         _board.set_step(_task, -1)
 
 
+def waits_in_vain() -> bool:
+    """Whether a failure waits for a step of this process, and the run has counted none."""
+    return _board is not None and _board.failure_at(_task) >= 0 and _board.step(_task) < 0
+
+
 def reached(step: int) -> None:
     """Report that training has reached ``step``, counted as the learner counts. Any thread may call this."""
     if _board is None or _carry_out is None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from runners.guest.api import display, public_api
 from runners.guest.cluster import training_step
+from runners.guest.cluster.task_context import current_context
+from runners.guest.reporting import notices
 from runners.guest.reporting.metric_reporter import metric_reporter
 from runners.guest.runtime import keras_choice
 from runners.guest.tf_patches import keras_training
@@ -27,7 +29,7 @@ def watch_cells(events: Any) -> None:
     keras_training.subject.apply()
     events.register("pre_run_cell", lambda _info: begin_run())
     events.register("pre_run_cell", lambda info: keras_choice.offer_keras_2(info.raw_cell or ""))
-    events.register("post_run_cell", lambda _result: end_run())
+    events.register("post_run_cell", lambda result: end_run(ok=result.success))
 
 
 def begin_run() -> None:
@@ -35,9 +37,11 @@ def begin_run() -> None:
     metric_reporter().begin_run()
 
 
-def end_run() -> None:
-    """A run ends: send what is pending, including metrics in the output of C++ code."""
+def end_run(*, ok: bool) -> None:
+    """A run ends: send what is pending, including metrics in the output of C++ code. ``ok``: without an error."""
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "finish", stream.flush)()  # a program may have replaced the stream
     metric_reporter().end_run()
+    if ok and training_step.waits_in_vain() and (own := current_context()) is not None:
+        notices.notify("no-steps-counted", task=own.task.lane)
     training_step.reset()

@@ -287,9 +287,11 @@ async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_b
 
     assert told.outcome == "ok"
     notices = [(event.code, event.values) for event in told.events if event.kind == "notice"]
-    assert notices == [("no-steps-counted", {"tasks": "worker 1"})]
+    assert notices == [("no-steps-counted", {"task": "worker 1"})]
     (_, worker) = (await workers.client.session(workers.session)).members
     assert (worker.state, worker.step, worker.scheduled) == ("running", None, PendingFailure(action="kill", at_step=3))
+    counted = await workers.run("import lockstep\nlockstep.log(1, loss=1.0)")
+    assert [event for event in counted.events if event.kind == "notice"] == [], "it has counted, however fast it was"
 
 
 async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) -> None:
