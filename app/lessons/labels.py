@@ -20,7 +20,7 @@ from app.lessons.plain_text import plain_text, text_id
 LabelKind = Literal["heading", "figure", "table", "listing", "equation", "exercise", "solution", "cell", "block"]
 LABEL_NAME = re.compile(r"[^\s<>\"'`&\\]{1,100}")
 """What a name may be."""
-_GLUED = re.compile(r"""^[^#\n]*\bglue\(\s*(?:name\s*=\s*)?[rbu]?(["'])([^"'\\\n]{1,90})\1""", re.MULTILINE)
+_GLUED = re.compile(r"""(?:^|;)[^#;\n]*\bglue\(\s*(?:name\s*=\s*)?[rbu]?(["'])([^"'\\\n]{1,90})\1""", re.MULTILINE)
 """A call of MyST-NB's ``glue`` with the name of the value."""
 _LATEX_LABEL = re.compile(r"\\label\{([^{}]{1,100})\}")
 _RESERVED = ("cell-", "fn", "term-", "cite-")

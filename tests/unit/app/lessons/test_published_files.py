@@ -403,7 +403,7 @@ The mean is {glue:text}`boot_mean:.2f`, see {numref}`fig-boot`. {glue:}`lost` is
 :name: bootstrap
 
 from myst_nb import glue
-glue("boot_mean", 2.5, display=False)
+glue("boot_mean", 2.5, display=False); glue("boot_sd", 1.5)
 # glue("lost", 1)
 glue(
     'boot_fig', 1)
