@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -24,5 +25,6 @@ def install() -> None:
     """Make ``from myst_nb import glue`` find this module, unless the real one is installed."""
     if importlib.util.find_spec("myst_nb") is None:
         module = ModuleType("myst_nb", __doc__)
+        module.__spec__ = ModuleSpec("myst_nb", None)  # else ``find_spec`` of a notebook raises an error
         module.glue = glue  # type: ignore[attr-defined]
         sys.modules["myst_nb"] = module
