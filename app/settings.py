@@ -31,8 +31,8 @@ _PREFIX = "LOCKSTEP_"
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 
-_PUBLISHED = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})(-[0-9]{1,5})?")
-_ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104
+_PUBLISHED = re.compile(r"(?P<host>[\w.-]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?):(?P<port>[0-9]{1,5})(-[0-9]{1,5})?")
+_ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 """Addresses that mean all of a machine, and how a browser on it reaches them."""
 _PROVIDER_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _KNOWN_PROVIDERS = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
@@ -401,7 +401,9 @@ class Settings(BaseSettings):
         published = _PUBLISHED.fullmatch(self.published_address)
         if self.public_url or published is None or not int(published["port"]):
             return self.public_url
-        return f"http://{_ALL_INTERFACES.get(published['host'], published['host'])}:{published['port']}"
+        host = published["host"].strip("[]")
+        host = _ALL_INTERFACES.get(host, host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{published['port']}"
 
     @property
     def metrics_listener(self) -> tuple[str, int] | None:

@@ -109,7 +109,7 @@ class Manifest:
 
 
 class ArchiveWriter:
-    """Writes an archive to a file; the manifest follows the last member. Closes it on exit, not the file."""
+    """Writes an archive to a file, which stays open; the manifest follows the last member."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._gzip = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_COMPRESSION)

@@ -121,7 +121,7 @@ class ClusterMemberView:
 
     @property
     def is_worker(self) -> bool:
-        """Whether it trains with the others, unlike parameter servers, their coordinator, and evaluators."""
+        """Whether it trains as one of the workers, of which one may be the chief."""
         return self.task.startswith(("worker", "chief"))
 
 

@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import time
+from errno import EROFS
 from pathlib import Path
 from typing import NoReturn
 
@@ -118,8 +119,7 @@ def main() -> None:
                 give_up_root(settings, (listening.fileno(), lock))
             node = Node(settings)
     except OSError as e:
-        place = f"The runner is user {os.geteuid()}, who has to be able to write there."
-        _refuse(f"Cannot use {e.filename}: {e.strerror}. {place}" if e.filename else str(e))
+        _refuse(describe_error(e))
     except (InvalidRunnerSettings, SocketInUse, NoUserRange) as e:
         _refuse(str(e))
     # Streams end with their run. On shutdown they are cut, and the web application reconnects with its last number.
@@ -183,6 +183,15 @@ def _log_to_stderr() -> None:
     text = (structlog.processors.format_exc_info, escape_entry)
     processors = [*structlog.get_config()["processors"][:-1], *text, renderer]
     structlog.configure(processors=processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
+def describe_error(error: OSError) -> str:
+    """Say what the system has refused, and if it is for lack of rights, to whom."""
+    if not error.filename:
+        return str(error)
+    what = f"Cannot use {error.filename}: {error.strerror}."
+    denied = isinstance(error, PermissionError) or error.errno == EROFS
+    return f"{what} The runner is user {os.geteuid()}, who has to be able to write there." if denied else what
 
 
 def _refuse(why: str) -> NoReturn:

@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import gc
 import sys
+import sysconfig
 from collections.abc import Iterator
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -60,9 +61,10 @@ def adjacent_arenas() -> Iterator[None]:
 def make_immortal() -> int:
     """Make all objects that can be found immortal: they are never freed, and nothing writes to their reference counts.
 
-    Returns how many there were: none before Python 3.12, which knows no immortal objects.
+    Returns how many there were: none before Python 3.12, which knows no immortal objects, and none without the GIL,
+    where the count is elsewhere.
     """
-    if sys.version_info < (3, 12):
+    if sys.version_info < (3, 12) or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return 0
     count_at, references = ctypes.c_uint64.from_address, sys.getrefcount
     found, left = 0, gc.get_objects()

@@ -298,7 +298,19 @@ def test_the_address_of_the_metrics_is_an_ip_address_and_a_port(address: str, li
     assert Settings(metrics_address=address).metrics_listener == listener
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "9000", "::1:9000", "127.0.0.1:9000/", "http://127.0.0.1:9000"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "9000", "[::1]", "127.0.0.1:9000/", "http://127.0.0.1:9000"])
 def test_a_published_address_is_an_address_and_a_port(address: str) -> None:
     with pytest.raises(ValueError, match="it must be an address and a port"):
         Settings(published_address=address)
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("::1:9000", "http://[::1]:9000"),
+        ("[::]:9000", "http://[::1]:9000"),
+        ("0.0.0.0:9000-9005", "http://127.0.0.1:9000"),
+    ],
+)
+def test_links_begin_with_the_published_address_as_a_browser_writes_it(address: str, url: str) -> None:
+    assert Settings(published_address=address).known_url == url

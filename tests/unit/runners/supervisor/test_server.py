@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from errno import EACCES
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ def test_a_socket_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        f"Cannot use {tmp_path / 'file' / 'run'}: Not a directory. "
+    assert done.stderr.splitlines()[-1] == f"Cannot use {tmp_path / 'file' / 'run'}: Not a directory."
+
+
+def test_a_folder_that_the_runner_may_not_write_to_is_a_sentence_with_its_user() -> None:
+    assert server.describe_error(PermissionError(EACCES, "Permission denied", "/run/lockstep")) == (
+        "Cannot use /run/lockstep: Permission denied. "
         f"The runner is user {os.geteuid()}, who has to be able to write there."
     )
