@@ -63,6 +63,8 @@ from runners.wire.exit_status import is_clean_exit
 from runners.wire.journal import OutputStream
 from runners.wire.topology import Topology
 
+_ALLOW_INCOMPLETE_INPUT = 0x4000
+"""A flag of ``compile`` for consoles: that a bracket was never closed is then only "incomplete input"."""
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 """The order of the listening descriptors; on the host their files end in -1 … -5."""
 
@@ -312,6 +314,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     application.shell = shell = WarmShell.instance(parent=application, profile_dir=application.profile_dir)
     application.init_extensions()
     application.init_code()
+    shell.compile.flags &= ~_ALLOW_INCOMPLETE_INPUT
     shell.run_line_magic("matplotlib", "inline")
     plot_fonts.use_east_asian_font()
     shell.register_magic_function(lambda line: print(pip_answers.answer_pip(line)), "line", "pip")

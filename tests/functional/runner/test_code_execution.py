@@ -200,6 +200,11 @@ async def test_every_kind_of_error_is_one(learner: SessionClient, code: str, nam
     assert (told.outcome, told.error.name) == (Outcome.error, name)
 
 
+async def test_a_bracket_that_was_never_closed_is_named(learner: SessionClient) -> None:
+    told = await learner.run("print(1")
+    assert "'(' was never closed" in told.error.value
+
+
 async def test_a_kernel_has_no_debugger_and_has_not_looked_at_any_module(learner: SessionClient) -> None:
     code = "from ipykernel import debugger\n(debugger._is_debugpy_available, get_ipython().kernel._kernel_modules)"
     assert (await learner.run(code)).result == "(False, [])"
