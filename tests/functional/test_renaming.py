@@ -224,6 +224,30 @@ async def test_work_under_both_names_becomes_one(database: Database, old: dateti
     assert await load(database, *progress) == [("c/new", EARLY, LATE, anchor)]
 
 
+async def test_cells_that_learners_added_stay_if_the_other_lesson_has_one_of_the_same_name(database: Database) -> None:
+    """Browsers may choose these names, so that one learner's must not keep the work of others from moving."""
+
+    def scratch(learner: str, lesson: str, anchor: str) -> ScratchCell:
+        texts = {"name": "scratch-1", "kind": "code", "source": "s", "anchor": anchor}
+        times = {"created_at": EARLY, "updated_at": EARLY}
+        return ScratchCell(learner_id=learner, lesson=lesson, position=0, version=1, **texts, **times)
+
+    await store(database, scratch("v", "c/old", "fit"), scratch("v", "c/new", ""), scratch("w", "c/old", "fit"))
+    await store(database, scratch("x", "c/old", "plot"))
+    for learner in "vwx":
+        await store_run(database, learner_id=learner, lesson="c/old", cell="scratch-1")
+
+    await rename(database, MOVED_CELL)
+
+    assert await load(database, ScratchCell.learner_id, ScratchCell.lesson, ScratchCell.anchor) == [
+        ("v", "c/new", ""),
+        ("v", "c/old", "fit"),
+        ("w", "c/new", "train"),
+        ("x", "c/old", "plot"),
+    ]
+    assert await load(database, Run.learner_id, Run.lesson) == [("v", "c/old"), ("w", "c/new"), ("x", "c/old")]
+
+
 def move_lesson(settings: Settings, was: str = "was: [first]\n", cell: str = ":name: hello\n") -> Path:
     """Rename the lesson ``small/first`` to ``small/start``, and perhaps its cell."""
     folder = settings.lessons_dir / "small"
