@@ -90,15 +90,21 @@ class SourceTree:
         return {}
 
     def _python_files(self, package: PurePosixPath) -> list[PurePosixPath]:
-        """The files of a package, without empty ones. Folders without any are not searched further."""
-        try:
-            children = sorted((self.root / package).iterdir())
-        except OSError:
-            return []
-        inside = [package / child.name for child in children if child.suffix == ".py"]
-        files = [path for path in inside if (file := self.file(path)) is not None and file.stat().st_size]
-        folders = [child.name for child in children if inside and child.is_dir() and not child.is_symlink()]
-        return files + [path for name in folders for path in self._python_files(package / name)]
+        """The files of a package that can be imported, without empty ones. Folders without any are not searched."""
+        found: list[PurePosixPath] = []
+        left = [package]
+        while left:
+            folder = left.pop()
+            try:
+                children = sorted(child for child in (self.root / folder).iterdir() if child.stem.isidentifier())
+            except OSError:
+                continue
+            inside = [folder / child.name for child in children if child.suffix == ".py"]
+            found += [path for path in inside if (file := self.file(path)) is not None and file.stat().st_size]
+            if inside:
+                below = [child for child in children if child.name.isidentifier() and not child.is_symlink()]
+                left += [folder / child.name for child in reversed(below) if child.is_dir()]
+        return found
 
     def read_text(self, folder: PurePosixPath, reference: str) -> str | None:
         """The text that a cell of a document in ``folder`` reads by this path; None if there is no such file.

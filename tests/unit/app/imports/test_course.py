@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -587,6 +588,28 @@ def test_the_files_of_a_package_run_where_they_are_written(
         else:
             exec(cell.code, names)
     assert names["SIZE"] == 3
+
+
+def test_of_a_package_only_what_code_can_import_is_written(source: Path, courses: Path) -> None:
+    folder = source / "own_tools"
+    for name in ("sizes.py", "it's.py", "with space.py", "a\n:tags: [exercise]\n.py", "b\udcff.py", "q'q/more.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("SIZE = 3\n")
+    deep = os.open(folder, os.O_RDONLY)
+    for _ in range(1_100):
+        os.close(os.open("base.py", os.O_CREAT, dir_fd=deep))
+        os.mkdir("d", dir_fd=deep)
+        above, deep = deep, os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(above)
+    os.close(deep)
+    file = _notebook(source, code_cell("import own_tools.sizes"))
+    lesson, report = _lesson(source, courses, file)
+
+    assert report.failures == []
+    assert [cell.code.split("\n")[0] for cell in lesson.cells[1:]] == [
+        "%%writefile own_tools/sizes.py",
+        "import own_tools.sizes",
+    ]
 
 
 def test_a_package_with_many_files_is_named_as_what_it_is(source: Path, courses: Path) -> None:
