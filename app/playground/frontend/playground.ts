@@ -140,17 +140,23 @@ async function readFile(file: File): Promise<string> {
   return text;
 }
 
+/** Not a text: one of megabytes, spread into an object, would take gigabytes. */
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
 /** The notebook without outputs, attachments and the state of widgets; anything else as it is. Pure. */
 export function withoutOutputs(text: string): string {
   try {
-    const found = JSON.parse(text) as { cells?: unknown; metadata?: Record<string, unknown> };
-    if (!Array.isArray(found.cells)) return text;
-    const cells = found.cells.map((cell: Record<string, unknown>) => ({
+    const found = JSON.parse(text) as { cells?: unknown; metadata?: unknown };
+    const { cells: there, metadata = {} } = found;
+    if (!Array.isArray(there) || !there.every(isObject) || !isObject(metadata)) return text;
+    const cells = there.map((cell) => ({
       ...cell,
       ...("outputs" in cell ? { outputs: [] } : {}),
       ...("attachments" in cell ? { attachments: {} } : {}),
     }));
-    return JSON.stringify({ ...found, metadata: { ...found.metadata, widgets: undefined }, cells });
+    return JSON.stringify({ ...found, metadata: { ...metadata, widgets: undefined }, cells });
   } catch {
     return text;
   }

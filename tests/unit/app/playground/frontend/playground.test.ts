@@ -19,6 +19,8 @@ test("a notebook is sent without outputs, attachments and widgets, and with ever
 });
 
 test("anything else is sent as it is, so that the server can say what is wrong with it", () => {
-  for (const text of ["", "print(1)", "[1]", "null", '{"cells": 5}', "{", '{"worksheets": []}'])
+  for (const text of ["", "print(1)", "[1]", "null", '{"cells": 5}', "{", '{"worksheets": []}', '{"cells": ["abc"]}'])
     assert.equal(withoutOutputs(text), text);
+  const strange = '{"cells":[],"metadata":"abc"}';
+  assert.equal(withoutOutputs(strange), strange);
 });
