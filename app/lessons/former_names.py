@@ -96,15 +96,16 @@ def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
     that is in use is not a former one.
     """
     lessons = list(lessons)
+    in_use = {(lesson.key, item.name) for lesson in lessons for item in _items(lesson)}
     cells = [
-        (former_place(lesson.key, former), (lesson.key, item.name))
+        (before, (lesson.key, item.name))
         for lesson in lessons
         for item in _items(lesson)
         for former in item.was
+        if (before := former_place(lesson.key, former)) not in in_use
     ]
-    in_use = {(lesson.key, item.name) for lesson in lessons for item in _items(lesson)}
     for before, after in cells:
-        if before[0] != after[0] and before not in in_use:
+        if before[0] != after[0]:
             yield Rename(before[0], after[0], before[1], after[1])
     slugs = {lesson.key for lesson in lessons}
     for lesson in lessons:

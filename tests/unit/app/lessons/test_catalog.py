@@ -318,6 +318,14 @@ def test_a_former_name_with_its_own_lesson_takes_no_work_from_a_cell_there(catal
     assert list(renames_of(catalog.every())) == [Rename("course/one", "course/one", "past", "again")]
 
 
+def test_a_cell_that_moves_back_to_its_lesson_keeps_what_it_has_there(catalog: Catalog, root: Path) -> None:
+    """A name that moved to itself would lose its work: of two entries under one name, only one is kept."""
+    back = CELL.replace(":name: one", ":name: one\n:was: [one#one, two#again]")
+    write_lesson(root / "course" / "one", back)
+    catalog.reload()
+    assert list(renames_of(catalog.every())) == [Rename("course/two", "course/one", "again", "one")]
+
+
 def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:
     (root / "course" / "one" / "lesson.md").write_bytes(b"---\n\xff\n")
     catalog.reload()
