@@ -104,14 +104,20 @@ def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
         for former in item.was
         if (before := former_place(lesson.key, former)) not in in_use
     ]
-    for before, after in cells:
-        if before[0] != after[0]:
-            yield Rename(before[0], after[0], before[1], after[1])
     slugs = {lesson.key for lesson in lessons}
-    for lesson in lessons:
-        for former in lesson.was:
-            if (key := f"{lesson.course}/{former}") not in slugs:
-                yield Rename(key, lesson.key)
+    was = {
+        lesson.key: [key for one in lesson.was if (key := f"{lesson.course}/{one}") not in slugs] for lesson in lessons
+    }
+    led = {before for before, _ in cells}
+    for (there, name), after in cells:
+        if there != after[0]:
+            yield Rename(there, after[0], name, after[1])
+            for former in was.get(there, ()):  # its work may still be under a former name of that lesson
+                if (former, name) not in led:
+                    yield Rename(former, after[0], name, after[1])
+    for present, keys in was.items():
+        for former in keys:
+            yield Rename(former, present)
     for before, after in cells:
         if before[0] == after[0] and before not in in_use:
             yield Rename(before[0], after[0], before[1], after[1])

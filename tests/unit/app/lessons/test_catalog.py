@@ -326,6 +326,28 @@ def test_a_cell_that_moves_back_to_its_lesson_keeps_what_it_has_there(catalog: C
     assert list(renames_of(catalog.every())) == [Rename("course/two", "course/one", "again", "one")]
 
 
+def test_a_cell_moves_from_a_lesson_that_was_renamed_before(catalog: Catalog, root: Path) -> None:
+    """A server that reads both changes at once has its work under the lesson's former name."""
+    header = FRONT_MATTER.replace("status:", "was: [zero]\nstatus:")
+    write_lesson(root / "course" / "one", CELL.replace(":name: one", ":name: late\n:was: two#late"), header=header)
+    write_lesson(root / "course" / "two", CELL.replace(":name: one", ":name: again\n:was: one#one"))
+    catalog.reload()
+    moves = [Rename("course/one", "course/two", "one", "again"), Rename("course/zero", "course/two", "one", "again")]
+    lesson = Rename("course/zero", "course/one")
+    back = Rename("course/two", "course/one", "late", "late")
+    assert list(renames_of(catalog.every())) == [back, *moves, lesson]
+
+    extra = CELL.replace(":name: one", ":name: other\n:was: zero#one")
+    write_lesson(root / "course" / "two", CELL.replace(":name: one", ":name: again\n:was: one#one") + "\n" + extra)
+    catalog.reload()
+    assert list(renames_of(catalog.every())) == [
+        back,
+        moves[0],
+        Rename("course/zero", "course/two", "one", "other"),
+        lesson,
+    ], "the former name leads elsewhere"
+
+
 def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:
     (root / "course" / "one" / "lesson.md").write_bytes(b"---\n\xff\n")
     catalog.reload()
