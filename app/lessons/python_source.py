@@ -10,7 +10,7 @@ import re
 import warnings
 from dataclasses import dataclass
 
-MAGIC_PATTERN = re.compile(r"^(?P<indent>\s*)(?P<target>[\w.,\s]+=\s*)?(?P<magic>[%!?].*)$")
+MAGIC_PATTERN = re.compile(r"^(?P<indent>\s*)(?P<target>[\w.,][\w.,\s]*=\s*)?(?P<magic>[%!?].*)$")
 _MAX_MAGICS = 100
 _PYTHON_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from app.lessons.document import LessonDecodeError, decode_source, parse_document
+from app.lessons.python_source import without_magics
 from tests.factories.lesson_source import CELL, FRONT_MATTER, errors_in, errors_in_body, lesson_text
 
 OPTIONS = "```{code-cell} python\n"
@@ -339,6 +342,13 @@ def test_jupyters_own_keys_are_left_alone() -> None:
 
 def test_a_cell_that_is_to_raise_may_be_no_python() -> None:
     assert errors_in_body("```{code-cell} python\n:name: one\n:tags: [raises-exception]\n\nprint(\n```\n") == []
+
+
+def test_spaces_without_end_are_no_magic_and_take_no_time() -> None:
+    """Learners' code is converted, too, when they download it."""
+    began = time.process_time()
+    without_magics(" " * 30_000 + "x")
+    assert time.process_time() - began < 3
 
 
 def test_magics_are_python_enough() -> None:
