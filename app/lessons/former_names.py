@@ -119,7 +119,7 @@ def renames_of(lessons: Iterable[Lesson]) -> Iterator[Rename]:
         for former in keys:
             yield Rename(former, present)
     for before, after in cells:
-        if before[0] == after[0] and before not in in_use:
+        if before[0] == after[0]:
             yield Rename(before[0], after[0], before[1], after[1])
 
 
