@@ -66,6 +66,8 @@ EVERY_LESSON = ("locks/runner.txt", "locks/tensorflow-cpu.txt")
 PROSE = re.compile(r"/assets/|\.(ko|zh)\.(md|toml)$|/cover[^/]*\.png$")
 """Files of a lesson that hold no code: drawings and translations."""
 RUNS = re.compile(r"\A---\n.*?^---$|^(`{3,})(?!\{quiz\}).*?^\1$", re.MULTILINE | re.DOTALL)
+FOR_READERS = re.compile(r"^(title|summary|tags|minutes|requires):.*\n([ -].*\n)*", re.MULTILINE)
+"""Keys of the front matter that change nothing about how cells run."""
 
 
 def parts_of(paths: Iterable[str]) -> list[str]:
@@ -108,8 +110,9 @@ def _is_prose(path: str, fork: str) -> bool:
 
 
 def _what_runs(lesson: str) -> list[str]:
-    """The front matter, and all blocks of a lesson between fences but its quizzes."""
-    return [block.group() for block in RUNS.finditer(lesson)]
+    """What the front matter says of the machine, and all blocks of a lesson between fences but its quizzes."""
+    blocks = [block.group() for block in RUNS.finditer(lesson)]
+    return [FOR_READERS.sub("", block) if block.startswith("---") else block for block in blocks]
 
 
 def last_pass() -> str:

@@ -114,6 +114,7 @@ def test_a_change_calls_for_the_lessons_whose_cells_it_can_have_broken(paths: li
     [
         ("Words of the lesson.", "Other words.", "each-machine"),
         ("- [x] two", "- [x] three", "each-machine"),
+        ("title: One", "title: 'A longer\n  title'\nminutes: 20", "each-machine"),
         ("print(1)", "print(2)", "one"),
         (":expect: '1'", ":expect: '2'", "one"),
         ("topology: cpu", "topology: gpu:2", "one"),
