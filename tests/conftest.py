@@ -44,6 +44,8 @@ structlog.configure(
     ]
 )
 
+_LOGGERS = ("", "uvicorn", "uvicorn.error", "uvicorn.access")
+"""The loggers that we configure, or uvicorn: the root first."""
 _TERMINAL = (
     *("CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "TERM"),
     *("COLUMNS", "LINES", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
@@ -101,8 +103,9 @@ def _process_as_before() -> Iterator[None]:
 
     Logs would go to a standard error that is closed after the test, and a kernel asks every program for colors.
     """
-    config, root = structlog.get_config(), logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    config = structlog.get_config()
+    found = [logging.getLogger(name) for name in _LOGGERS]
+    loggers = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in found]
     environment, umask = os.environ.copy(), os.umask(0o022)
     yield
     os.umask(umask)
@@ -112,8 +115,10 @@ def _process_as_before() -> Iterator[None]:
         elif os.environ.get(name) != environment[name]:
             os.environ[name] = environment[name]
     structlog.configure(**config)
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    for logger, handlers, level, propagate in loggers:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 @pytest.fixture(autouse=True)
