@@ -68,7 +68,7 @@ class ProcessTable:
     def tree(self, root: int) -> list[ProcessEntry]:
         """A process and its descendants; empty if it is gone."""
         with self._lock:
-            if time.monotonic() - self._read_at > _TABLE_HOLDS_S:
+            if time.monotonic() - self._read_at > _TABLE_HOLDS_S or root not in self._processes:  # it may be new
                 self._read()
             found = [self._processes[root]] if root in self._processes else []
             for process in found:

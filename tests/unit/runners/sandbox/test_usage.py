@@ -22,6 +22,7 @@ from runners.sandbox.handle import Sandbox
 from runners.sandbox.usage import (
     CpuCounter,
     ProcessEntry,
+    ProcessTable,
     UsageWatcher,
     has_too_many_sockets,
     proportional_bytes,
@@ -55,6 +56,14 @@ async def test_a_look_that_fails_is_said_once_and_the_limits_stay(
 
     assert watch.met == "cpu"
     assert [entry["event"] for entry in logs] == ["sandbox could not be watched; continuing"]
+
+
+def test_a_sandbox_that_is_younger_than_the_last_look_at_all_processes_is_found() -> None:
+    table = ProcessTable()
+    assert table.tree(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert [entry.pid for entry in table.tree(process.pid)] == [process.pid]
+        process.communicate(b"\n")
 
 
 @pytest.fixture
