@@ -394,7 +394,7 @@ async def test_the_comments_of_a_cell_open_beside_it_and_the_focus_returns(hall:
     await page.keyboard.press("Enter")
     await expect(page.locator("#discuss-title")).to_be_focused()
     await panel.get_by_text("Show the code").click()
-    await expect(panel.locator("details")).to_contain_text("MirroredStrategy()")
+    await expect(panel.locator("#discuss-code")).to_contain_text("MirroredStrategy()")
     await panel.locator("textarea").fill(text)
     await panel.get_by_role("button", name="Send").click()
     await expect(panel.locator(".thread", has_text=text)).to_have_count(1)

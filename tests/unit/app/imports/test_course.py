@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -603,7 +604,10 @@ def test_of_a_package_only_what_code_can_import_is_written(source: Path, courses
         os.close(above)
     os.close(deep)
     file = _notebook(source, code_cell("import own_tools.sizes"))
-    lesson, report = _lesson(source, courses, file)
+    try:
+        lesson, report = _lesson(source, courses, file)
+    finally:
+        subprocess.run(["rm", "-r", folder], check=True)  # pytest cannot delete folders that are so deep
 
     assert report.failures == []
     assert [cell.code.split("\n")[0] for cell in lesson.cells[1:]] == [
