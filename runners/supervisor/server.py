@@ -191,7 +191,7 @@ def describe_error(error: OSError) -> str:
         return str(error)
     what = f"Cannot use {error.filename}: {error.strerror}."
     denied = isinstance(error, PermissionError) or error.errno == EROFS
-    return f"{what} The runner is user {os.geteuid()}, who has to be able to write there." if denied else what
+    return f"{what} The runner runs as user {os.geteuid()}, which must be able to write there." if denied else what
 
 
 def _refuse(why: str) -> NoReturn:

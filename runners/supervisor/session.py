@@ -488,5 +488,7 @@ class Session:
         self._become_idle()
         if outcome != Outcome.ok:
             self._drop_waiting("Not run: an earlier cell in the queue failed.")
+        elif self._usage.met:  # just as it ended: what it has left behind
+            self.end(self._usage.met)
         if (self._kernel.exited.done() or outcome in _NOT_USABLE_AFTER) and not self._end:
             await self._fresh_kernel(after=outcome)

@@ -74,5 +74,5 @@ def test_a_socket_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
 def test_a_folder_that_the_runner_may_not_write_to_is_a_sentence_with_its_user() -> None:
     assert server.describe_error(PermissionError(EACCES, "Permission denied", "/run/lockstep")) == (
         "Cannot use /run/lockstep: Permission denied. "
-        f"The runner is user {os.geteuid()}, who has to be able to write there."
+        f"The runner runs as user {os.geteuid()}, which must be able to write there."
     )

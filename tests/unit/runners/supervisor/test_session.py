@@ -124,6 +124,37 @@ async def test_one_ends_when_it_was_kept_long_enough_ago(monkeypatch: pytest.Mon
     assert await asyncio.wait_for(working, 60) == "idle"
 
 
+async def test_one_whose_limit_is_met_just_as_a_run_ends_is_over_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = SessionSpec(owner="o", topology="cpu", keras=3)
+    session = Session("s", spec, Limits(), 60, NoKernels())
+    run = RunLog(RunRequest(id="r", session="s", spec=spec, code=""), Limits(), lambda _: None)
+    kernel = SimpleNamespace(exited=asyncio.get_running_loop().create_future())
+    usage = SimpleNamespace(met=None)
+
+    class Ended:
+        """An execution during whose last moment the sandbox is ended."""
+
+        dropped = 0
+
+        def __init__(self, *_: object) -> None:
+            """Take what an execution takes."""
+
+        async def carry_out(self, *_: object) -> Outcome:
+            """End well, and with the sandbox."""
+            usage.met = "memory"
+            kernel.exited.set_result(0)
+            return Outcome.ok
+
+    monkeypatch.setattr(session, "_kernel", kernel)
+    monkeypatch.setattr(session, "_usage", usage)
+    monkeypatch.setattr(session, "_ended_members", lambda: [])
+    monkeypatch.setattr(session, "_tell_of_pause", lambda _: None)
+    monkeypatch.setattr(module, "Execution", Ended)
+    session.submit(run)
+
+    assert await asyncio.wait_for(session._work(), 60) == "memory"
+
+
 async def test_one_that_prepares_its_cluster_for_a_run_is_not_idle() -> None:
     spec = SessionSpec(owner="o", topology="ps:2+1", keras=3)
     session = Session("s", spec, Limits(), 60, NoKernels())
