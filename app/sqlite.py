@@ -129,11 +129,15 @@ class SqliteReader:
         self._wait_s = wait_s
         self._threads = threads
         self._connection: aiosqlite.Connection | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._connecting: asyncio.Task[None] | None = None
 
     async def fetch(self, statement: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows. Raises sqlite3.Error."""
-        connection: Any = self._connection or await self._connect()
+        while self._connection is None:
+            # All wait for one attempt, which goes on when they are cancelled: nobody else would close what it opens.
+            self._connecting = self._connecting or asyncio.create_task(self._connect())
+            await asyncio.shield(self._connecting)
+        connection: Any = self._connection
         rows: list[tuple[Any, ...]]
         rows, _, _ = await connection._execute(
             _execute_and_fetch, connection, sqlite3.Connection.execute, statement, parameters
@@ -141,20 +145,22 @@ class SqliteReader:
         return rows
 
     async def close(self) -> None:
+        if self._connecting is not None:
+            await asyncio.wait([self._connecting])
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
 
-    async def _connect(self) -> aiosqlite.Connection:
-        async with self._one_at_a_time:
-            if self._connection is None:
-                made = aiosqlite.connect(self._file, timeout=self._wait_s, isolation_level=None)
-                made._thread.daemon = True
-                self._threads.add(made._thread)
-                connection = await made
-                await connection.execute("PRAGMA query_only=ON")
-                self._connection = connection
-            return self._connection
+    async def _connect(self) -> None:
+        try:
+            made = aiosqlite.connect(self._file, timeout=self._wait_s, isolation_level=None)
+            made._thread.daemon = True
+            self._threads.add(made._thread)
+            connection = await made
+            await connection.execute("PRAGMA query_only=ON")
+            self._connection = connection
+        finally:
+            self._connecting = None
 
 
 async def enable_wal(connection: aiosqlite.Connection, wait_s: float) -> None:

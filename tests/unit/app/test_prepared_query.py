@@ -6,7 +6,9 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
+import aiosqlite
 import pytest
 from sqlalchemy import Integer, String, bindparam, event, func, literal, select, text, true, union_all
 from sqlalchemy.exc import DBAPIError
@@ -75,6 +77,24 @@ async def test_a_direct_read_that_is_cancelled_keeps_no_connection(database: Dat
             await reading
 
     assert await BY_NAME.read(database, name="Bob", at=now()) == []
+
+
+async def test_reads_that_are_cancelled_while_sqlite_connects_leave_one_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = Mock(side_effect=aiosqlite.connect)
+    db = Database(f"sqlite+aiosqlite:///{tmp_path / 'one.db'}")
+    monkeypatch.setattr("app.sqlite.aiosqlite.connect", connect)
+    for _ in range(20):
+        reading = asyncio.create_task(db.read("SELECT 1", ()))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+
+    assert await db.read("SELECT 1", ()) == [(1,)]
+    await db.close()
+    assert connect.call_count == 1
 
 
 async def test_a_direct_read_cannot_write_to_sqlite(tmp_path: Path) -> None:
