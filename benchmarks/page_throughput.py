@@ -59,7 +59,7 @@ PAGE = f"/en/courses/{COURSE}/{LESSON}"
 CONNECTIONS = 32
 _LESSONS = Path(__file__).parents[1] / "lessons"
 LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
-_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+CONTENT_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _PIECES = {
     "page": PAGE,
     "pieces": f"/en/pieces?course={COURSE}&lesson={LESSON}",
@@ -137,7 +137,7 @@ class Asker(asyncio.Protocol):
             head, found, body = self._head.partition(b"\r\n\r\n")
             if not found:
                 return
-            length = _LENGTH.search(head)
+            length = CONTENT_LENGTH.search(head)
             if not head.startswith(b"HTTP/1.1 200") or length is None:
                 self.wrong = head.decode("latin-1")
                 self._transport.close()
