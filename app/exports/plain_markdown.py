@@ -9,7 +9,7 @@ import html
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from markdown_it.token import Token
 
@@ -255,7 +255,8 @@ def _rewrite_inline(writer: _Writer, lines: list[str], token: Token) -> list[str
             text = _plain_role(writer, text, child)
         elif child.type == "link_open":
             href = str(child.attrs.get("href", ""))
-            text = text.replace(f"]({href}", f"]({_absolute_url(writer, href)}")
+            for typed in (href, unquote(href)):  # the parser quotes letters of other scripts
+                text = text.replace(f"]({typed}", f"]({_absolute_url(writer, href)}")
         elif child.type == "image":
             source = str(child.attrs.get("src", ""))
             text = text.replace(f"]({source}", f"]({_attachment(writer, source)}")

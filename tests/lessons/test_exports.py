@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,13 @@ def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson)
         needs = Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras
         first = f"# Needs {cell.topology}, Keras {cell.keras}\n" if needs else ""
         assert cells[cell.name].source == first + cell.code
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_links_to_other_lessons_lead_to_their_pages_from_wherever_the_file_is(lesson: Lesson) -> None:
+    texts = [cell.source for cell in _notebook(lesson.slug, lesson.language).cells if cell.cell_type == "markdown"]
+
+    assert re.findall(r"\]\((?!https?:|mailto:|attachment:|#)[^)]*\)", "\n".join(texts)) == []
 
 
 @pytest.mark.slow

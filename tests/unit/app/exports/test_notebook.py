@@ -98,6 +98,8 @@ def test_one_large_update_of_many_displays_makes_no_huge_notebook() -> None:
         ("(here)=\n## There\n", '<a id="here"></a>\n## There'),
         ("a {kbd}`<` b {math}`x_1`\n", "a <kbd>&lt;</kbd> b $x_1$"),
         ("[x](../other/lesson.md#y) [z](#w)\n", "[x](https://example.org/en/courses/course/other#y) [z](#w)"),
+        ("[x](../other/lesson.md#합)\n", "[x](https://example.org/en/courses/course/other#%ED%95%A9)"),
+        ("[x](../other/lesson.md#%ED%95%A9)\n", "[x](https://example.org/en/courses/course/other#%ED%95%A9)"),
         (
             "| [a](../b/lesson.md) | {kbd}`c` |\n|---|---|\n| d | [e](../f/lesson.md) |\n",
             "| [a](https://example.org/en/courses/course/b) | <kbd>c</kbd> |\n|---|---|\n"
