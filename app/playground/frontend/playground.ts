@@ -12,6 +12,9 @@ import { localizedNumber, say, sayCount } from "../../web/frontend/strings";
 const MAX_FILE_BYTES = 64_000_000;
 /** As in app/web/body_limit.py, less what surrounds the text. */
 const MAX_SENT_BYTES = 900_000;
+/** As in app/playground/notebook_file.py, whose limit such a file meets first. */
+const DATA_ENDINGS = /\.(csv|tsv|txt|json|jsonl)$/i;
+const MAX_DATA_KB = 90;
 /** Each is a request, and the page can have only so many cells. */
 const MOST_FILES = 20;
 /** What there is to say and to show once the page has been loaded again. */
@@ -29,6 +32,7 @@ interface Opened {
   cells: string[];
 }
 
+/** The message names the limit. */
 class FileTooLarge extends Error {}
 class TooManyFiles extends Error {}
 
@@ -125,7 +129,7 @@ function showOpened({ trouble, cells }: Opened): void {
 }
 
 function words(error: unknown): string {
-  if (error instanceof FileTooLarge) return say("playground.tooLarge");
+  if (error instanceof FileTooLarge) return error.message;
   if (error instanceof TooManyFiles) return say("playground.tooMany", { most: localizedNumber(MOST_FILES) });
   if (error instanceof ResponseError || error instanceof NetworkError) return error.message;
   if (error instanceof DOMException) return say("playground.unreadable");
@@ -133,10 +137,12 @@ function words(error: unknown): string {
 }
 
 /** The text of a file; of a notebook, without its outputs, which the server would drop anyway. */
-async function readFile(file: File): Promise<string> {
-  if (file.size > MAX_FILE_BYTES) throw new FileTooLarge();
+export async function readFile(file: File): Promise<string> {
+  if (DATA_ENDINGS.test(file.name) && file.size > MAX_SENT_BYTES)
+    throw new FileTooLarge(say("playground.dataTooLarge", { most: MAX_DATA_KB }));
+  if (file.size > MAX_FILE_BYTES) throw new FileTooLarge(say("playground.tooLargeToRead"));
   const text = withoutOutputs(await file.text());
-  if (new Blob([text]).size > MAX_SENT_BYTES) throw new FileTooLarge();
+  if (new Blob([text]).size > MAX_SENT_BYTES) throw new FileTooLarge(say("playground.tooLarge"));
   return text;
 }
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { withoutOutputs } from "../../../../../app/playground/frontend/playground";
+import { readFile, withoutOutputs } from "../../../../../app/playground/frontend/playground";
 
 test("a notebook is sent without outputs, attachments and widgets, and with everything else", () => {
   const code = { cell_type: "code", source: ["x"], outputs: [{ data: "a large picture" }], execution_count: 3 };
@@ -23,4 +24,30 @@ test("anything else is sent as it is, so that the server can say what is wrong w
     assert.equal(withoutOutputs(text), text);
   const strange = '{"cells":[],"metadata":"abc"}';
   assert.equal(withoutOutputs(strange), strange);
+});
+
+test("a file that is too large is told the limit that it met", async () => {
+  Object.assign(globalThis, { document: { getElementById: () => null } }); // what is said is the key of the sentence
+  const refused = async (name: string, size: number): Promise<string> => {
+    const file = new File(["x".repeat(Math.min(size, 900_001))], name);
+    Object.defineProperty(file, "size", { value: size });
+    return readFile(file).then(
+      () => "",
+      (error: Error) => error.message,
+    );
+  };
+  assert.equal(await refused("a.ipynb", 64_000_001), "playground.tooLargeToRead");
+  assert.equal(await refused("a.ipynb", 64_000_000), "playground.tooLarge");
+  assert.equal(await refused("a.py", 900_000), "");
+  assert.equal(await refused("a.CSV", 900_001), "playground.dataTooLarge");
+  assert.equal(await refused("a.csv", 90_001), "", "the server says it of those that it can get");
+});
+
+test("the limits of data files are those of the server", () => {
+  const script = readFileSync("app/playground/frontend/playground.ts", "utf8");
+  const server = readFileSync("app/playground/notebook_file.py", "utf8");
+  const kilobytes = /MAX_DATA_KB = (\d+)/.exec(script)![1];
+  assert.equal(/MAX_DATA_BYTES = (\w+)/.exec(server)![1], `${kilobytes}_000`);
+  const endings = [.../_DATA_ENDINGS = \((.*)\)/.exec(server)![1]!.matchAll(/"\.(\w+)"/g)].map(([, ending]) => ending);
+  assert.equal(/\.\(([\w|]+)\)\$/.exec(script)![1], endings.join("|"));
 });
