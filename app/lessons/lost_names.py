@@ -61,14 +61,16 @@ def _losses(names: Iterable[_Name], now: CatalogView) -> Iterator[tuple[_Name, L
     moved = {each for lesson in now.every() for _, former in _names(lesson) for each in former} if by_lesson else set()
     for key, named in by_lesson.items():
         course, _, slug = key.partition("/")
+        # By its former name, it is the lesson of today, of which what moves to other lessons has to be written.
         lesson = now.find_lesson(key, DEFAULT_LANGUAGE)
         if lesson is not None:
             path = now.root / course / lesson.slug / "lesson.md"
             here = (each for present, former in _names(lesson) for each in (present, *former))
             known = {each[1:] for each in here if each[0] == lesson.key}
             for name in named:
-                if name[1] != "lesson" and name[1:] not in known and name not in moved:
-                    yield name, _warning(path, *name[1:], f":was: {name[2]}", f":was: {slug}#{name[2]}")
+                present = (lesson.key, *name[1:])
+                if name[1] != "lesson" and name[1:] not in known and moved.isdisjoint((name, present)):
+                    yield name, _warning(path, *name[1:], f":was: {name[2]}", f":was: {lesson.slug}#{name[2]}")
         elif not (now.root / key / "lesson.md").is_file():  # else its own errors say why it cannot be read
             path = now.root / course / "course.toml"
             for name in named:

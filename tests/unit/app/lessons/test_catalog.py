@@ -310,6 +310,23 @@ def test_a_cell_moves_to_another_lesson_once_its_name_is_free_there(catalog: Cat
     assert list(renames_of(catalog.every())) == [Rename("course/one", "course/two", "one", "again")]
 
 
+def test_a_cell_that_leaves_a_lesson_as_it_is_renamed_is_not_lost(catalog: Catalog, root: Path) -> None:
+    course = root / "course"
+    (course / "one").rename(course / "first")
+    (course / "course.toml").write_text((course / "course.toml").read_text().replace('"one"', '"first"'))
+    write_lesson(course / "first", "Words.\n", header=f"{FRONT_MATTER}was: [one]\n")
+    catalog.reload()
+    (warning,) = _problems(catalog)
+    assert warning.startswith("first/lesson.md:1: warning: the cell 'one' was published and is gone")
+    assert warning.endswith("write ':was: one' there, or ':was: first#one' if it is in another lesson now")
+
+    write_lesson(course / "two", CELL.replace(":name: one", ":name: again\n:was: first#one"))
+    catalog.reload()
+    assert _problems(catalog) == []
+    moved = [Rename("course/first", "course/two", "one", "again"), Rename("course/one", "course/two", "one", "again")]
+    assert list(renames_of(catalog.every())) == [*moved, Rename("course/one", "course/first")]
+
+
 def test_a_former_name_with_its_own_lesson_takes_no_work_from_a_cell_there(catalog: Catalog, root: Path) -> None:
     write_lesson(root / "course" / "one", CELL + CELL.replace(":name: one", ":name: again\n:was: [one#one, one#past]"))
     catalog.reload()
