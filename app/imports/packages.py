@@ -10,11 +10,10 @@ from functools import cache
 from importlib.machinery import PathFinder
 
 from app.lessons.python_source import without_magics
+from runners.wire.supplied_modules import SUPPLIED_MODULES
 
 SCIENCE = frozenset(["networkx", "numba", "quantecon", "scipy", "seaborn", "sklearn", "statsmodels", "sympy"])
 """The modules of the extra ``science``."""
-SUPPLIED = frozenset(["myst_nb", "portpicker", "tensorflow_hub"])
-"""Modules that each session has from Lockstep, whether their packages are installed or not."""
 
 
 def imported_modules(code: str) -> Iterator[str]:
@@ -34,7 +33,7 @@ def imported_modules(code: str) -> Iterator[str]:
 
 def is_installed(module: str) -> bool:
     """Whether a module can be imported where this runs, or in each session."""
-    return module in SUPPLIED or module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None
+    return module in SUPPLIED_MODULES or module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None
 
 
 @cache

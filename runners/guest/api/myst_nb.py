@@ -6,10 +6,6 @@ and its ``{glue}`` roles lead to the cell.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from IPython.display import display as show
@@ -19,12 +15,3 @@ def glue(name: str, variable: Any, display: bool = True) -> None:
     """Show a value below its name, even with ``display=False``: the text leads here to see it."""
     print(f"{name}:")
     show(variable)
-
-
-def install() -> None:
-    """Make ``from myst_nb import glue`` find this module, unless the real one is installed."""
-    if importlib.util.find_spec("myst_nb") is None:
-        module = ModuleType("myst_nb", __doc__)
-        module.__spec__ = ModuleSpec("myst_nb", None)  # else ``find_spec`` of a notebook raises an error
-        module.glue = glue  # type: ignore[attr-defined]
-        sys.modules["myst_nb"] = module

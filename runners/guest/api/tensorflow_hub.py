@@ -6,12 +6,8 @@ The package itself would download the rest, which no session can.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
 import os
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 
@@ -69,16 +65,12 @@ def keras_layer() -> type:
     return KerasLayer
 
 
-def install() -> None:
-    """Make ``import tensorflow_hub`` find this module, unless the real one is installed."""
-    if importlib.util.find_spec("tensorflow_hub") is None:
-        module = ModuleType("tensorflow_hub", __doc__)
-        module.__spec__ = ModuleSpec("tensorflow_hub", None)  # other packages look for it to see what is installed
-        vars(module).update(load=load, __getattr__=_late)
-        sys.modules["tensorflow_hub"] = module
+def attribute(name: str) -> Any:
+    """What the module has only when it is asked for.
 
-
-def _late(name: str) -> Any:
+    Raises:
+        AttributeError: there is no such attribute, or not with Keras 3.
+    """
     if name != "KerasLayer":
         raise AttributeError(f"module 'tensorflow_hub' has no attribute {name!r}")
     if os.environ.get("TF_USE_LEGACY_KERAS") != "1":

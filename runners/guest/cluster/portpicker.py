@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import socket
-import sys
-from types import ModuleType
 
 _PORTS = range(2_000, 20_001)
 """Below the system's ephemeral ports, so that a port stays free until its server listens, and below those of tasks."""
@@ -31,11 +28,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def install() -> None:
-    """Make ``import portpicker`` find this module, unless the real one is installed."""
-    if importlib.util.find_spec("portpicker") is None:
-        module = ModuleType("portpicker", __doc__)
-        module.pick_unused_port = pick_unused_port  # type: ignore[attr-defined]
-        sys.modules["portpicker"] = module

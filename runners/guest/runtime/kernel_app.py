@@ -39,8 +39,8 @@ from traitlets import Type
 from traitlets.config import Config
 from zmq.eventloop.zmqstream import ZMQStream
 
-from runners.guest.api import cluster_failures, myst_nb, tensorflow_hub
-from runners.guest.cluster import portpicker, task_context, training_step
+from runners.guest.api import cluster_failures, supplied_modules
+from runners.guest.cluster import task_context, training_step
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import lanes, notices, publisher
 from runners.guest.runtime import device_setup, instrumentation, interrupts, pip_answers, plain_output, plot_fonts
@@ -325,9 +325,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     collectives.subject.apply()
     distributed_datasets.lifetime.apply()
     instrumentation.watch_cells(shell.events)
-    myst_nb.install()
-    portpicker.install()
-    tensorflow_hub.install()
+    supplied_modules.install()
     _warm_up(application)
     if ask_for_devices:
         tf.config.list_physical_devices()

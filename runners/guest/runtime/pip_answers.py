@@ -11,6 +11,8 @@ from importlib import metadata
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from runners.wire.supplied_modules import SUPPLIED_MODULES
+
 _COMMAND = re.compile(r"\s*(?:python[0-9.]*\s+-m\s+)?pip[0-9.]*\s+([^;&|<>$`\n]*)")
 """A shell command that runs pip and nothing else."""
 _WITH_VALUE = frozenset(
@@ -30,8 +32,6 @@ _WITH_VALUE = frozenset(
 """Options of ``pip install`` that are followed by a value."""
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 """Packages of the same modules: which of them is installed depends on the machine."""
-OWN = ("myst_nb", "portpicker", "tensorflow_hub")
-"""Modules of Lockstep's own that take the place of packages, with what notebooks call of them."""
 _OPERATOR = "Only the people who run this site can add it."
 _NO_NETWORK = "the sandbox has no network to install {} from"
 
@@ -69,7 +69,7 @@ def _answer(word: str) -> str:
     except InvalidRequirement:
         return f"{word} cannot be installed: {_NO_NETWORK.format('it')}."
     if (version := _version(wanted.name)) is None:
-        if wanted.name.replace("-", "_") in OWN:
+        if wanted.name.replace("-", "_") in SUPPLIED_MODULES:
             return f"{wanted.name}: Lockstep's own version is installed."
         return f"{wanted.name} is not installed, and {_NO_NETWORK.format('it')}. {_OPERATOR}"
     if wanted.url is None and wanted.specifier.contains(version, prereleases=True):

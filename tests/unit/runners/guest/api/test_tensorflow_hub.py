@@ -12,8 +12,8 @@ pytestmark = pytest.mark.slow
 
 SETUP = """
 import tensorflow as tf
-from runners.guest.api import tensorflow_hub
-tensorflow_hub.install()
+from runners.guest.api import supplied_modules
+supplied_modules.install()
 import tensorflow_hub as hub
 """
 LAYERS = """
@@ -51,9 +51,6 @@ def test_a_layer_trains_what_a_saved_model_lets_it_train(forges: Forges, tmp_pat
 
 
 def test_with_keras_3_there_is_no_such_layer_as_in_the_package(forges: Forges) -> None:
-    ran = forges(3).run(
-        f"{SETUP}print(tensorflow_hub.importlib.util.find_spec('tensorflow_hub'))\nhub.KerasLayer", "cpu"
-    )
+    ran = forges(3).run(f"{SETUP}hub.KerasLayer", "cpu")
 
-    assert "ModuleSpec(name='tensorflow_hub'" in ran.output
     assert "module 'tensorflow_hub' has no attribute 'KerasLayer' with Keras 3" in ran.output
