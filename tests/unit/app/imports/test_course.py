@@ -499,6 +499,24 @@ def test_a_large_notebook_is_imported_without_its_outputs(source: Path, courses:
     assert len(lesson.source) < 2_000
 
 
+def test_scripts_in_outputs_and_the_state_of_widgets_are_dropped_by_name(source: Path, courses: Path) -> None:
+    script = "<script>alert('from an output')</script>"
+    output = {"output_type": "display_data", "metadata": {}, "data": {"text/html": [script]}}
+    state = {"application/vnd.jupyter.widget-state+json": {"state": {"a-model-id": {"model_name": "IntSliderModel"}}}}
+    file = _notebook(
+        source,
+        text_cell("# Slide\n\nThese are the words of it."),
+        code_cell("print(1)") | {"outputs": [output]},
+        metadata={"widgets": state},
+    )
+    _, report = _lesson(source, courses, file)
+
+    assert "first.ipynb: state of widgets dropped" in _said(report)
+    assert "first.ipynb: outputs of 1 cell dropped" in _said(report)
+    written = "".join(path.read_text() for path in courses.rglob("*") if path.is_file())
+    assert [word for word in ("<script", "alert", "a-model-id") if word in written] == []
+
+
 def test_pointers_of_git_lfs_are_not_taken_for_pictures(source: Path, courses: Path) -> None:
     (source / "a.png").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
     file = _notebook(source, text_cell("# One\n\n![words](a.png) and more."))

@@ -251,6 +251,33 @@ def test_a_shell_command_on_several_lines_is_python_enough(folder: Path) -> None
     assert document.faults == ()
 
 
+@pytest.mark.parametrize(
+    ("tags", "known"),
+    [
+        ("hide-cell", {CellTag.hide_input}),
+        ("remove-input", {CellTag.hide_input}),
+        ("hide-output", set()),
+        ("remove-output", set()),
+        ("remove-cell", {CellTag.remove_cell}),
+    ],
+)
+def test_tags_of_jupyter_book_hide_code_and_never_what_a_learner_runs_to_see(
+    tags: str, known: set[CellTag], folder: Path
+) -> None:
+    body = f"Words.\n\n```{{code-cell}}\n:name: one\n:tags: [{tags}]\n\nprint(1)\n```\n"
+    document, lesson, _ = read_text(lesson_text(body), folder)
+
+    assert document.faults == ()
+    assert lesson.cells[0].tags == known
+
+
+def test_a_role_that_only_an_index_needs_is_its_words(folder: Path) -> None:
+    document, _, html = read_text(lesson_text("An {index}`all-reduce <single: all-reduce; ring>` sums.\n"), folder)
+
+    assert document.faults == ()
+    assert "<p>An all-reduce sums.</p>" in html
+
+
 # --- names of cells --------------------------------------------------------------------------------------------
 
 
