@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import pypandoc
 import pytest
 
-from app.exports.notebook import build_notebook
+from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.model import Lesson
 from runners.wire.protocol import Topology
+from tests.factories.guides import guide_blocks
 from tests.factories.plain_jupyter import run_in_plain_jupyter
 from tests.factories.shipped_lessons import shipped_catalog
 
@@ -89,3 +95,62 @@ def test_plain_tensorflow_makes_the_gpus_of_a_lesson_and_skips_cells_that_need_m
         assert "To run the cells, install the kernel “Lockstep, " in _text(setup)
         for cell in cells:
             assert _text(cell).startswith("Skipped: this cell needs another machine ("), _text(cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["ko", pytest.param("zh", marks=pytest.mark.long)])
+def test_the_latex_of_the_guide_has_the_formulas_code_and_drawings_of_a_lesson(language: str, tmp_path: Path) -> None:
+    """Without its programs that draw and print: XeTeX is too large for the setup, and these drawings are read here."""
+    commands, fonts = [block for block in guide_blocks("import.md", "sh") if "collectives.tex" in block]
+    exported, *made_here = (commands + fonts).replace("collectives", "gradient-by-hand").splitlines()
+    assert exported == "lockstep lesson export gradient-by-hand"
+    notebook = _notebook("gradient-by-hand", language)
+    (tmp_path / "gradient-by-hand.ipynb").write_text(dump_notebook(notebook))
+    for command in made_here:
+        if not command.startswith(("for drawing in ", "xelatex ")):
+            _run_in_shell(command, tmp_path)
+
+    latex = (tmp_path / "gradient-by-hand.tex").read_text()
+    header, begin, rest = latex.partition("\\begin{document}")
+    body = begin + rest
+    assert "\\setmainfont{Noto Serif CJK KR}\\setmonofont{Noto Sans Mono CJK KR}" in header
+    assert _open_environments(body) == []
+    groups = re.findall("[{}]", re.sub(r"\\.", "", body))
+    assert groups.count("{") == groups.count("}") > 1000
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    words = set(re.findall("[가-힣一-鿿]{2,}", re.sub(r"\]\([^)]*\)", "]", prose)))
+    assert len(words) > 200
+    assert [word for word in words if word not in body] == []
+    formulas = ["".join(formula.split()) for formula in re.findall(r"\$\$(.*?)\$\$", prose, re.DOTALL)]
+    assert formulas
+    assert [formula for formula in formulas if formula not in "".join(body.split())] == []
+    assert body.count("\\prompt{In}") == len(_code(notebook))
+    drawings = re.findall(r"\\include\w+(?:\[[^]]*\])?\{([^}]*)\}", body)
+    assert len(drawings) == prose.count("](attachment:") > 0
+    for drawing in drawings:
+        path = tmp_path / drawing
+        assert path.suffix == ".pdf", "LaTeX reads no SVG"
+        assert ElementTree.parse(path.with_suffix(".svg")).getroot().tag.endswith("}svg")
+    assert "\\includesvg" not in body, "it would run another program"
+    counters = set(re.findall(r"\\def\\LTcaptype\{(\w+)\}", body))
+    assert [counter for counter in counters if f"\\newcounter{{{counter}}}" not in header] == []
+
+
+def _run_in_shell(command: str, folder: Path) -> None:
+    programs = [str(Path(sys.executable).parent), str(Path(pypandoc.get_pandoc_path()).parent), os.environ["PATH"]]
+    environment = os.environ | {"PATH": os.pathsep.join(programs)}
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def _open_environments(latex: str) -> list[str]:
+    """The environments of LaTeX that do not end where they should."""
+    opened: list[str] = []
+    for what, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", latex):
+        if what == "begin":
+            opened.append(name)
+        elif opened[-1:] == [name]:
+            opened.pop()
+        else:
+            return [*opened, name]
+    return opened
