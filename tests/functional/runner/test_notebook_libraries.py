@@ -7,6 +7,7 @@ import re
 import pytest
 
 from runners.wire.protocol import NoticeEvent, Outcome
+from runners.wire.supplied_modules import SUPPLIED_MODULES
 from tests.factories.real_supervisor import SessionClient
 
 BARS = """
@@ -163,7 +164,8 @@ async def test_a_program_that_a_session_starts_loads_the_same_data_sets(learner:
 
 async def test_glue_of_myst_nb_shows_the_value_where_it_is_computed(learner: SessionClient) -> None:
     code = 'from myst_nb import glue\nglue("mean", 2.5, display=False)\nglue("all", [1])'
-    told = await learner.run(f"import importlib.util\nassert importlib.util.find_spec('myst_nb')\n{code}")
+    found = f"import importlib.util\nassert all(map(importlib.util.find_spec, {sorted(SUPPLIED_MODULES)}))"
+    told = await learner.run(f"{found}\n{code}")
 
     assert told.outcome == Outcome.ok, told.text
     assert told.stdout == "mean:\nall:\n"
