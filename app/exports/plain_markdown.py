@@ -18,7 +18,8 @@ from app.lessons.directives import Directive
 from app.lessons.labels import Labels, collect_labels
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.markdown import parse_markdown
-from app.lessons.render_directives import ADMONITION_TITLES, is_collapsible
+from app.lessons.optional_sections import begins_optional, mark_optional_sections
+from app.lessons.render_directives import ADMONITION_TITLES, OPTIONAL_NOTE, is_collapsible
 from app.lessons.render_exercises import TASK_TITLES
 from app.lessons.roles import ELEMENTS, label_words, read_role, reference_words
 
@@ -55,6 +56,7 @@ def plain_markdown_parts(source: str, page: str, folder: Path | None = None) -> 
     """
     lines = source.split("\n")
     tokens = parse_markdown(source, folder).tokens
+    mark_optional_sections(tokens)
     first = tokens[0].map[1] if tokens and tokens[0].type == "front_matter" and tokens[0].map else 0
     parts: list[MarkdownPart | CellPlaceholder] = []
     labels, _ = collect_labels(tokens)
@@ -92,7 +94,7 @@ def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: i
     edits: list[_Edit] = []
     done = start
     in_text = False
-    for token in tokens:
+    for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None or token.map[1] > end or token.nesting < 0:
             continue
         span = (token.map[0], token.map[1])
@@ -101,6 +103,8 @@ def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: i
         elif span[0] >= done:
             replacement = _replacement(writer, lines, span, token)
             if replacement is not None:
+                if before is not None and begins_optional(before):
+                    replacement += ["", f"*{gettext(OPTIONAL_NOTE)}*"]
                 edits.append((span, replacement))
                 done, in_text = span[1], token.type == "inline"
     return edits

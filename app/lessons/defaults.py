@@ -11,7 +11,9 @@ from markdown_it.token import Token
 
 from app.lessons.exercise_cells import ExerciseCell, is_exercise
 from app.lessons.front_matter import MAX_MINUTES, FrontMatter
+from app.lessons.optional_sections import is_optional
 from app.lessons.plain_text import plain_text
+from app.lessons.render_directives import is_collapsible
 
 MAX_SUMMARY_LENGTH = 200
 _WORDS_PER_MINUTE = 200
@@ -39,15 +41,30 @@ def with_defaults(
 
 
 def estimate_minutes(tokens: Sequence[Token], cells: Sequence[ExerciseCell]) -> int:
-    """A minute for 200 words (400 characters of Korean or Chinese), one for each cell, and 5 more for an exercise."""
+    """A minute for 200 words (400 characters of Korean or Chinese), one for each cell, and 5 more for an exercise.
+
+    Optional sections do not count, and neither do boxes that are closed until a click, such as answers to try.
+    """
     words = 0.0
+    needed_lines = set()
+    boxes: list[bool] = []
     for token in tokens:
-        if token.type == "inline":
+        if token.type == "admonition_open":
+            directive = token.meta["directive"]
+            boxes.append(is_collapsible(directive) and "open" not in directive.options)
+        elif token.type == "admonition_close":
+            boxes.pop()
+        elif is_optional(token):
+            continue
+        elif token.type == "cell":
+            needed_lines.add(token.meta["directive"].line)
+        elif token.type == "inline" and not any(boxes):
             text = plain_text(token)
             characters = len(_CJK.findall(text))
             words += characters / 2 + len(_CJK.sub(" ", text).split())
-    exercises = sum(map(is_exercise, cells))
-    minutes = words / _WORDS_PER_MINUTE + len(cells) * _MINUTES_PER_CELL + exercises * _MINUTES_PER_EXERCISE
+    needed = [cell for cell in cells if cell.fence_line in needed_lines]
+    exercises = sum(map(is_exercise, needed))
+    minutes = words / _WORDS_PER_MINUTE + len(needed) * _MINUTES_PER_CELL + exercises * _MINUTES_PER_EXERCISE
     rounded = math.ceil(minutes) if minutes < _ROUNDED_FROM else 5 * round(minutes / 5)
     return min(max(rounded, 1), MAX_MINUTES)
 

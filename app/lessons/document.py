@@ -55,6 +55,7 @@ from app.lessons.links import LinkTarget
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.markdown import ParsedMarkdown, parse_markdown
 from app.lessons.model import CellTag
+from app.lessons.optional_sections import is_optional, mark_optional_sections
 from app.lessons.python_source import find_syntax_issue, same_code
 from app.lessons.questions import SourceQuestion, merge_questions, question_errors, read_question, repeated_names
 from app.lessons.yaml_with_lines import YamlValue
@@ -105,6 +106,8 @@ class Document:
     cells: tuple[SourceCell, ...]
     questions: tuple[SourceQuestion, ...]
     tasks: tuple[SourceTask, ...]
+    optional: frozenset[str]
+    """The names of the cells and questions in optional sections, for a translation those of the original."""
     faults: tuple[LessonError, ...]
 
     @property
@@ -163,7 +166,7 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     titled = header.title or found.title
     needed = header.requires or () if english is None else ()
     found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
-    faults += parsed.faults + found.faults
+    faults += parsed.faults + found.faults + mark_optional_sections(parsed.tokens)
     if not titled and not front_is_unread:
         text = "the lesson has no title; start its text with '# …', or add 'title: …' to the front matter"
         faults.append(lesson_warning(1, text))
@@ -174,6 +177,7 @@ def parse_document(source: str, language: str, english: Document | None = None, 
     cells, wrong = _parse_cells(parsed.tokens, {question.name for question in questions}, english)
     header = with_defaults(header, parsed.tokens, cells, found.title)
     faults += wrong
+    optional = _optional_names(parsed.tokens, cells, questions)
     found.labels.place_cells({cell.fence_line: cell.name for cell in cells})
     faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])
     faults += former_name_errors(_named_items(cells, questions))
@@ -184,6 +188,8 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         cells, wrong = _merge_translation(cells, english.cells)
         questions, wrong_questions = merge_questions(questions, english.questions)
         faults += [*wrong, *wrong_questions, *task_translation_errors(tasks, english.tasks)]
+        faults += _optional_translation_errors(optional, english.optional, _named_items(cells, questions))
+        optional = english.optional
     faults += [fault for question in questions for fault in question_errors(question)]
     shown_only = _names_of_nested_cells(parsed.tokens)  # which is an error of its own
     answered = [question for question in questions if question.cell not in shown_only]
@@ -192,7 +198,16 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         faults.append(LessonError(1, "the lesson is empty; write its text below the front matter"))
     in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
     return Document(
-        language, source, header, parsed, found, tuple(cells), tuple(questions), tuple(tasks), tuple(in_order)
+        language,
+        source,
+        header,
+        parsed,
+        found,
+        tuple(cells),
+        tuple(questions),
+        tuple(tasks),
+        optional,
+        tuple(in_order),
     )
 
 
@@ -217,6 +232,25 @@ def _parse_tasks(tokens: Sequence[Token]) -> tuple[list[SourceQuestion], list[So
             else:
                 tasks.append(read_task(inside))
     return questions, tasks
+
+
+def _optional_names(
+    tokens: Sequence[Token], cells: Sequence[SourceCell], questions: Sequence[SourceQuestion]
+) -> frozenset[str]:
+    lines = {token.meta["directive"].line for token in tokens if "directive" in token.meta and is_optional(token)}
+    return frozenset(
+        [cell.name for cell in cells if cell.fence_line in lines] + [one.name for one in questions if one.line in lines]
+    )
+
+
+def _optional_translation_errors(
+    mine: frozenset[str], theirs: frozenset[str], items: Iterable[NamedItem]
+) -> Iterator[LessonError]:
+    for item in items:
+        if item.name in mine ^ theirs:
+            where = "is" if item.name in theirs else "is not"
+            text = f"'{item.name}' {where} in an optional section of the English lesson; tag the same sections here"
+            yield LessonError(item.line, text)
 
 
 def _names_of_nested_cells(tokens: Sequence[Token]) -> frozenset[str]:

@@ -73,7 +73,7 @@ class FrontMatter:
     minutes: int | None = None
     """How long the lesson takes, as a whole number from 1 to 600. Set it if you have measured it. The default is an
     estimate: a minute for 200 words (400 characters of Korean or Chinese), a minute for each cell, and 5 more for each
-    exercise, from 10 minutes on rounded to a multiple of 5."""
+    exercise, without optional sections and closed boxes; from 10 minutes on rounded to a multiple of 5."""
     tags: tuple[str, ...] | None = None
     """A list of topics in lowercase letters, digits and hyphens: `[mirrored, all-reduce]`."""
     status: LessonStatus | None = None

@@ -259,6 +259,8 @@ class Lesson:
     """Changes whenever the text of the lesson's files changes, including ``checks.py``."""
     was: tuple[str, ...] = ()
     """Former slugs."""
+    optional: frozenset[str] = frozenset()
+    """The names of the cells, quizzes and predictions in sections that learners may skip."""
     publish_at: datetime | None = None
     """When it becomes visible to learners. Until then its status is ``draft``."""
     number: int = 0

@@ -30,13 +30,14 @@ from app.lessons.links import InvalidLink, parse_link
 from app.lessons.machine_options import resolve_machine_options
 from app.lessons.markdown import LESSON_PARSER
 from app.lessons.model import Block, Cell, CellTag, Lesson, LessonStatus, Prose
+from app.lessons.optional_sections import begins_optional
 from app.lessons.raw_html import clean_html_block
-from app.lessons.render_directives import DirectiveRenderer, formula, picture_html
+from app.lessons.render_directives import OPTIONAL_NOTE, DirectiveRenderer, formula, picture_html
 from app.lessons.render_exercises import RenderTokens, render_exercise, render_question
 from app.lessons.roles import label_words, render_role
 from app.lessons.solution_marks import split_marked_code
 
-RENDERER_VERSION = "5"
+RENDERER_VERSION = "6"
 """Part of every digest: increase it when the HTML of a source changes."""
 
 
@@ -84,6 +85,7 @@ def render_lesson(
         source_path=path,
         digest=digest,
         was=header.was or (),
+        optional=document.optional,
         publish_at=header.publish_at if header.status not in (None, LessonStatus.draft) else None,
     )
 
@@ -248,7 +250,8 @@ class LessonRenderer(DirectiveRenderer):
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         end = "</a>" if _can_hold_link(tokens[idx - 1]) else ""
-        return f"{end}</{tokens[idx].tag}>\n"
+        note = f'<p class="fine">{escapeHtml(gettext(OPTIONAL_NOTE))}</p>\n' if begins_optional(tokens[idx - 2]) else ""
+        return f"{end}</{tokens[idx].tag}>\n{note}"
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.split()

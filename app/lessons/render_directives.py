@@ -34,6 +34,8 @@ ADMONITION_TITLES = {
     "error": N_("Error"),
     "seealso": N_("See also"),
 }
+OPTIONAL_NOTE = N_("Optional: you can complete the lesson without this section, and its minutes do not include it.")
+"""Below the heading of an optional section."""
 _SAME_LOOK = {"attention": "caution", "danger": "warning", "error": "warning"}
 _PERCENTAGES = (25, 50, 75, 100)
 

@@ -205,7 +205,7 @@ class TaskTally:
 
 
 def task_tallies(lesson: Lesson, done: Collection[LessonTask]) -> list[TaskTally]:
-    """The tasks of a lesson, kind by kind; kinds that the lesson does not have are left out."""
+    """The tasks that complete a lesson, kind by kind; kinds that it does not have are left out."""
     tasks: dict[str, list[tuple[str, MissingTask]]] = {
         "exercise": [(cell.name, MissingTask(cell.title, f"cell-{cell.name}")) for cell in lesson.exercises],
         "prediction": [
@@ -214,7 +214,8 @@ def task_tallies(lesson: Lesson, done: Collection[LessonTask]) -> list[TaskTally
         "quiz": [(one.name, MissingTask(one.question.striptags(), f"quiz-{one.name}")) for one in lesson.quizzes],
     }
     tallies = []
-    for kind, named in tasks.items():
+    for kind, every in tasks.items():
+        named = [each for each in every if each[0] not in lesson.optional]
         missing = tuple(task for name, task in named if LessonTask(kind, f"{lesson.key}#{name}") not in done)
         if named:
             tallies.append(TaskTally(kind, len(named) - len(missing), len(named), missing))

@@ -131,19 +131,25 @@ def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requ
 
 
 def lesson_tasks(lesson: Lesson) -> list[LessonTask]:
-    """The tasks of a lesson, in no particular order."""
+    """The tasks that complete a lesson, in no particular order: those outside optional sections."""
     names = {
         "exercise": [cell.name for cell in lesson.exercises],
         "prediction": [prediction.name for prediction in lesson.predictions],
         "quiz": [quiz.name for quiz in lesson.quizzes],
     }
-    return [LessonTask(kind, f"{lesson.key}#{name}") for kind, several in names.items() for name in several]
+    return [
+        LessonTask(kind, f"{lesson.key}#{name}")
+        for kind, several in names.items()
+        for name in several
+        if name not in lesson.optional
+    ]
 
 
 def required_cells(lesson: Lesson) -> list[str]:
     """The cells of a lesson that a learner is meant to run, as the ledger names them."""
     idle = {CellTag.skip_execution, CellTag.remove_cell}
-    return [f"{lesson.key}#{cell.name}" for cell in lesson.cells if not cell.tags & idle]
+    needed = [cell for cell in lesson.cells if not cell.tags & idle and cell.name not in lesson.optional]
+    return [f"{lesson.key}#{cell.name}" for cell in needed]
 
 
 def _plausible_time(milliseconds: int) -> datetime:
