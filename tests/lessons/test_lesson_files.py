@@ -48,6 +48,10 @@ def test_no_lesson_guesses_its_minutes() -> None:
     assert [lesson.slug for lesson in LESSONS if re.search(r"^minutes:", lesson.source, re.MULTILINE)] == []
 
 
+def test_a_lesson_takes_15_to_35_minutes() -> None:
+    assert {lesson.slug: lesson.minutes for lesson in LESSONS if not 15 <= lesson.minutes <= 35} == {}
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_it_has_a_drawing_in_its_language(lesson: Lesson) -> None:
     drawings = re.findall(r"assets/[\w-]+(?:\.(ko|zh))?\.svg", lesson.source)
