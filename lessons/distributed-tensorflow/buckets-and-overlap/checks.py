@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,12 @@ def hidden_buckets(work: Work, number: int) -> list[Bucket]:
 def compare_arrival(work: Work, buckets: list[Bucket], alpha: float, beta: float) -> None:
     devices = int(work.rng.choice([3, 5, 6, 8]))
     case = buckets, devices, alpha, beta
+    got = work.call("last_sum", *case)
+    # Without a queue, the last bucket need not be the last to arrive. Some return when it does.
+    alone = arrival(buckets[-1:], devices, alpha, beta)
+    only_last = isinstance(got, float) and isclose(got, alone, rel_tol=1e-6)
     close(
-        work.call("last_sum", *case),
+        got,
         work.reference("last_sum", *case),
         rtol=1e-6,
         mistakes={
@@ -74,7 +79,9 @@ def compare_arrival(work: Work, buckets: list[Bucket], alpha: float, beta: float
             "The tensors of a bucket are in no particular order. Which of them is ready last?": arrival(
                 *case, ready_of=lambda ready: ready[-1]
             ),
-            "A bucket also waits until the one before has arrived.": arrival(*case, start_of=lambda free, ready: ready),
+            "A bucket also waits until the one before has arrived.": (
+                alone if only_last else arrival(*case, start_of=lambda free, ready: ready)
+            ),
             "A bucket also waits until its gradients are ready.": arrival(*case, start_of=lambda free, ready: free),
             "A bucket that waits for the one before doesn't have to wait for its gradients again.": arrival(
                 *case, start_of=lambda free, ready: free + ready
