@@ -185,9 +185,11 @@ class Init:
         """Fork a child that does ``work`` and exits; on failure it writes why to ``complain``. Returns its process
         ID."""
         self._set_score(_KERNEL_SCORE)  # a child inherits it
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        finally:
+            self._set_score(_OWN_SCORE)  # that of PID 1, whichever of the two is first: the child runs learners' code
         if pid:
-            self._set_score(_OWN_SCORE)
             return pid
         try:
             signal.set_wakeup_fd(-1)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import socket
+from pathlib import Path
 
 import pytest
 
-from runners.guest.pid1.init import printable
+from runners.guest.pid1.init import Init, printable
+from runners.wire import journal
 
 
 @pytest.mark.parametrize("words", [b'"', b"\\", b"\n", b"\0", b"\xff", "…".encode()])
@@ -21,3 +26,31 @@ def test_of_long_last_words_the_beginning_and_the_end_are_kept() -> None:
     assert text.endswith("\nthe cell")
     assert len(text) < 16_100
     assert printable("Fatal \x1b[31m\n…".encode()) == "Fatal ?[31m\n???"
+
+
+def test_a_child_does_nothing_before_pid_1_has_its_own_oom_score(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "oom_score_adj"
+    path.touch()
+    score, (seen, report), forked = os.open(path, os.O_WRONLY), os.pipe(), os.fork
+
+    def fork_and_linger() -> int:
+        pid = forked()
+        if pid:
+            select.select([seen], [], [], 0.5)  # a child that does not wait for PID 1 reports within this time
+        return pid
+
+    def report_score() -> None:
+        os.write(report, path.read_bytes())
+
+    monkeypatch.setattr(os, "fork", fork_and_linger)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+        init = Init(control, journal.create(), [], lambda: None, score)
+        pid = init._fork(report_score, report)
+        os.waitpid(pid, 0)
+        for side in init._wakeup:
+            side.close()
+    assert os.read(seen, 10_000) == b"400"
+    for end in (score, seen, report):
+        os.close(end)
