@@ -2,9 +2,10 @@
 
 With a cgroup, the kernel enforces the memory limit, and the watcher sleeps until the CPU time could be used up. Without
 one, it polls /proc, which is slower and less exact, but always possible: the CPU time of every process in the sandbox,
-its private and shared memory and page tables, and the files in its folders. It needs no answer from inside. A sandbox
-that exceeds its memory, or that cannot be read twice in a row, is ended through its pidfd. Each run gets the full CPU
-time; so does the time between two runs.
+its private and shared memory and page tables, and the files in its folders. Telling private memory from shared takes
+the kernel long, so it is done for a hundredth of the time, and whenever all memory together exceeds the limit. It needs
+no answer from inside. A sandbox that exceeds its memory, or that cannot be read twice in a row, is ended through its
+pidfd. Each run gets the full CPU time; so does the time between two runs.
 
 With or without one, it counts sockets. Some of what waits in them is in nobody's memory: answers of netlink, copies of
 sent packets with the time, half of a datagram, all data of connections that nobody has accepted. The number of sockets
@@ -35,6 +36,8 @@ _IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
 _SOONEST_S, _LATEST_IN_A_RUN_S, _LATEST_S = 0.25, 0.5, 1.0
 """The shortest and longest time between two checks with a cgroup. A program can fill a gigabyte of sockets a second."""
 _TABLE_HOLDS_S = 0.1
+_SHARE_OF_EXACT_LOOKS = 0.01
+"""Of the time of a run, for telling private memory from shared while neither can exceed the limit."""
 _MOST_MISSED = 2
 """Consecutive failures to read the usage of a sandbox that nothing else limits, before it is ended."""
 _ENDING = ("memory", "sockets")
@@ -210,6 +213,9 @@ class UsageWatcher:
         self._cpu_s = 0.0
         self._too_many_sockets = False
         self._counter = CpuCounter()
+        self._shared: dict[int, int] = {}
+        """How much of the memory of each process did not count at the last exact look."""
+        self._next_exact_look = float("-inf")
         self._cpu_s_before: float | None = None
         self._new_turn = asyncio.Event()
         self._turns = 0
@@ -296,15 +302,25 @@ class UsageWatcher:
         return None if self._counts_memory else memory
 
     def _add_up(self, files: int) -> int:
-        """Count the CPU time; returns the memory of all processes and ``files``. Called in a thread."""
+        """Count the CPU time; returns the memory of all processes and ``files``. Called in a thread.
+
+        Between two exact looks, a process is taken to share as much as at the last one, and a new one as much as PID 1.
+        """
         tree = _TABLE.tree(self._sandbox.pid)
         if not tree:
             raise SandboxGone("PID 1 is not in /proc")
         self._counter.update(tree)
-        memory = files + sum(resident_bytes(p.pid) for p in tree)
-        if self._in_a_run or memory > self._limits.memory_mb * MiB:
-            memory = files + sum(self._share_of(p.pid) for p in tree)
-        return memory
+        resident = {process.pid: resident_bytes(process.pid) for process in tree}
+        usual = self._shared.get(self._sandbox.pid, 0)
+        most = files + sum(resident.values()) - usual  # PID 1 runs no learner code, so what it shares stays shared
+        if most <= self._limits.memory_mb * MiB and not (self._in_a_run and time.monotonic() >= self._next_exact_look):
+            return files + sum(max(held - self._shared.get(pid, usual), 0) for pid, held in resident.items())
+        began_s = time.thread_time()
+        shares = {pid: self._share_of(pid) for pid in resident}
+        took_s = time.thread_time() - began_s
+        self._next_exact_look = time.monotonic() + took_s / _SHARE_OF_EXACT_LOOKS
+        self._shared = {pid: max(held - shares[pid], 0) for pid, held in resident.items()}
+        return files + sum(shares.values())
 
     def _share_of(self, pid: int) -> int:
         try:

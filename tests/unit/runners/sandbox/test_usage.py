@@ -98,6 +98,41 @@ async def test_a_run_that_ends_just_then_does_not_hide_why_its_sandbox_was_ended
         assert (usage.met, usage.exceeded.is_set()) == ("memory", True)
 
 
+async def test_what_takes_long_to_read_is_read_for_a_hundredth_of_the_time(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.folders = (os.open("/proc", os.O_PATH),)
+    looks, exact, looked_often = 0, 0, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def count_look(pid: int) -> int:
+        nonlocal looks
+        looks += 1
+        if looks == 50:
+            loop.call_soon_threadsafe(looked_often.set)
+        return resident_bytes(pid)
+
+    def read_slowly(pid: int) -> int:
+        nonlocal exact
+        exact += 1
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+        return proportional_bytes(pid)
+
+    monkeypatch.setattr(usage, "_IN_A_RUN_S", 0.01)
+    monkeypatch.setattr(usage, "resident_bytes", count_look)
+    monkeypatch.setattr(usage, "proportional_bytes", read_slowly)
+    began = time.monotonic()
+    async with UsageWatcher(sandbox, Limits(memory_mb=1024)) as watch:
+        watch.begin_run()
+        await asyncio.wait_for(looked_often.wait(), 60)
+
+    assert exact <= 1 + (time.monotonic() - began) / 2
+    assert watch.met is None
+    assert (watch.peak_bytes or 0) > 600 << 20
+
+
 async def test_a_sandbox_without_limits_that_cannot_be_read_twice_is_ended(sandbox: Sandbox) -> None:
     with capture_logs() as logs:
         async with UsageWatcher(sandbox, Limits(memory_mb=1024)) as usage:
