@@ -134,7 +134,7 @@ async def test_everything_printed_before_a_crash_arrives_once(client: RunnerClie
 
 async def test_words_before_the_kill_for_memory_arrive(client: RunnerClient) -> None:
     learner = SessionClient(client)
-    told = await learner.run("print('making room')\nx = b'1' * 2**30")
+    told = await learner.run("print('making room')\nx = b'1' * 2**30\nimport time; time.sleep(30)  # for a watch")
     await learner.leave()
     assert (told.outcome, told.stdout) == (Outcome.memory, "making room\n")
 

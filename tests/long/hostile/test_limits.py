@@ -57,7 +57,9 @@ PROGRAMS = {
         "import numpy as np\nkept = []\nwhile True: kept.append(np.ones(1_000_000))", ("memory",)
     ),
     "memory by tensorflow": Program(
-        "import tensorflow as tf\nkept = []\nwhile True: kept.append(tf.Variable(tf.ones((10_000_000,))))", ("memory",)
+        "import time\nimport tensorflow as tf\nkept = []\n"
+        "while True: kept.append(tf.Variable(tf.ones((10_000_000,)))); time.sleep(0.05)  # for a watch",
+        ("memory",),
     ),
     "memory at one stroke": Program("x = bytearray(400 * 1024**3)", ("memory",)),
     "memory at one stroke by numpy": Program("import numpy as np\nx = np.ones(10**13)", ("memory",)),
@@ -71,7 +73,7 @@ PROGRAMS = {
         "for place in ('/tmp', '/dev/shm', '/home/learner'):\n"
         "    for n in range(2):\n"
         "        with open(f'{place}/{n}', 'wb') as f: f.write(bytes(30 * 2**20))\n"
-        "kept += bytearray(250 * 2**20)",
+        "kept += bytearray(250 * 2**20)\nimport time; time.sleep(30)  # for a watch",
         ("memory",),
     ),
     "filling /tmp": Program(_writing("/tmp/x"), ("disk",)),
