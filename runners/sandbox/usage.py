@@ -80,16 +80,20 @@ class ProcessTable:
 
     def _read(self) -> None:
         self._processes, self._children = {}, {}
-        for folder in Path("/proc").iterdir():
-            if not folder.name.isdigit():
-                continue
+        with os.scandir("/proc") as entries:  # Path and decoding take as long as half of the rest
+            names = [entry.name for entry in entries if entry.name.isdigit()]
+        for name in names:
             try:
-                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                stat = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    fields = os.read(stat, 4096).rpartition(b")")[2].split()
+                finally:
+                    os.close(stat)
             except OSError:
                 continue
             own, system, waited, waited_system, begun = (int(fields[n]) for n in (11, 12, 13, 14, 19))
             process = ProcessEntry(
-                int(folder.name),
+                int(name),
                 int(fields[1]),
                 begun,
                 (own + system) / _TICKS_PER_S,
