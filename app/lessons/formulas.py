@@ -14,6 +14,7 @@ MAX_FORMULA_LENGTH = 1_000
 _MOST_WITHOUT_BOX = 24
 """Characters of a formula that fit into a list on the narrowest phone."""
 _TAG = re.compile(r"<[^>]*>|&\w+;")
+_PUNCTUATED = re.compile(r"<math[^>]*>(?:(?!</math>).)*</math>[.,:;!?)\]…’”。，、：；！？）」』]+", re.DOTALL)
 _CONVERTER = LatexToMathML(fancy_error=False)
 _STYLE = re.compile(r' style="([^"]*)"')
 _POSITION = re.compile(r"^[0-9]+: ")
@@ -84,6 +85,15 @@ def scrolling_formula(element: str) -> str:
     if short or not element.startswith("<math"):
         return element
     return f'<span class="math" tabindex="0" role="group">{element}</span>'
+
+
+def keep_punctuation(html: str) -> str:
+    """The HTML of a paragraph in which no line begins with the punctuation that follows a formula.
+
+    Browsers may break a line on either side of MathML. A formula in a box that scrolls needs the whole line, so its
+    punctuation stays outside.
+    """
+    return _PUNCTUATED.sub(r'<span class="unbroken">\g<0></span>', html)
 
 
 def _part_of_formula(match: re.Match[str]) -> str:

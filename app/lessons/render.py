@@ -22,7 +22,7 @@ from app.i18n import gettext, use_language
 from app.lessons.document import Document, SourceCell
 from app.lessons.exercise_cells import is_exercise
 from app.lessons.exercise_files import NO_EXERCISE_FILES, ExerciseFiles
-from app.lessons.formulas import scrolling_formula
+from app.lessons.formulas import keep_punctuation, scrolling_formula
 from app.lessons.highlight import highlight_code
 from app.lessons.labels import Labels
 from app.lessons.learner_source import learner_source
@@ -196,6 +196,9 @@ class LessonRenderer(DirectiveRenderer):
     """Renders each token type with a method. ``env`` has the lesson's ``slug``, ``folder``, and ``labels``."""
 
     # --- text ---
+
+    def renderInline(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
+        return keep_punctuation(super().renderInline(tokens, options, env))
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         href = str(tokens[idx].attrs.get("href", ""))

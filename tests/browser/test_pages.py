@@ -337,6 +337,19 @@ async def test_fractions_on_successive_lines_do_not_touch(hall: VisitorFactory) 
     assert gap >= 4
 
 
+async def test_no_line_begins_with_the_punctuation_after_a_formula(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open("/zh/courses/distributed-tensorflow/gradient-by-hand")
+    alone = """() => [...document.querySelectorAll(".unbroken")].filter((whole) => {
+        const sign = document.createRange();
+        sign.selectNodeContents(whole.lastChild);
+        return sign.getBoundingClientRect().top > whole.firstChild.getBoundingClientRect().bottom - 2;
+    }).length"""
+    assert await page.locator(".prose .unbroken").count() >= 5
+    for width in range(320, 440, 15):
+        await page.set_viewport_size({"width": width, "height": 844})
+        assert await page.evaluate(alone) == 0, f"at {width} px"
+
+
 async def test_a_lesson_prints_without_its_buttons(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.emulate_media(media="print")

@@ -119,6 +119,17 @@ def test_a_formula_is_mathml() -> None:
     assert '<math display="block">' in prose_html("```{math}\n\\begin{aligned} a &= b \\end{aligned}\n```\n")
 
 
+def test_a_line_never_begins_with_the_punctuation_after_a_short_formula() -> None:
+    formula = "<math><mi>x</mi></math>"
+    assert prose_html("对 $x$：它（$x$）。\n") == (
+        f'<p>对 <span class="unbroken">{formula}：</span>它（<span class="unbroken">{formula}）。</span></p>'
+    )
+    assert prose_html("An $x$, {math}`x` or none.\n") == (
+        f'<p>An <span class="unbroken">{formula},</span> {formula} or none.</p>'
+    )
+    assert prose_html(f"It is ${'x' * 40}$.\n").endswith("</math></span>.</p>"), "it has the width of the phone already"
+
+
 @pytest.mark.parametrize(
     "source", ["It is $LONG$ here.", "It is $$LONG$$ here.", "It is {math}`LONG` here.", "$$x$$ here"]
 )
