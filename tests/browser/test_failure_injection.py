@@ -159,6 +159,28 @@ async def test_an_armed_failure_covers_neither_run_nor_the_row_of_keys(hall: Vis
     await expect(page.locator("#session-bar")).to_be_focused()
 
 
+async def test_on_a_phone_a_failure_that_still_waits_is_said_below_the_folded_lanes(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(PAGE.replace("/en/", "/zh/"))
+    cell = CellPageObject(page, CELL)
+    await cell.write("print('no steps')")
+    await cell.run()
+    await cell.finished()
+    await page.locator("#session-bar").click()
+    await page.get_by_label("在第几步终止、暂停或减速").fill("3")
+    await page.get_by_role("button", name="终止").last.click()
+    await expect(page.locator(".armed-failures li")).to_have_count(1)
+    await page.keyboard.press("Escape")
+
+    await cell.run()
+    await cell.finished()
+
+    lane = cell.root.get_by_role("group", name="worker 1", exact=True)
+    await expect(lane).not_to_have_attribute("open", "")
+    said = "这次运行没有计步，所以为 worker 1 安排的故障仍在等待。"
+    await expect(cell.status.locator(".advice")).to_contain_text(said)
+    await expect(page.locator("#announcements")).to_contain_text(said)
+
+
 async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=1920)).open(PAGE)
     panel = page.locator("#session")

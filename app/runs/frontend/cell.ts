@@ -385,12 +385,12 @@ export class Cell implements RunListener {
     if (failedAt !== null && this.code === entry.run.code) this.markErrorLine(failedAt, !restored);
     const place = failedAt === null ? "" : say("error.line", { line: failedAt, cell: this.title });
     if (!restored) announce(`${this.title}: ${line.word}`, place, line.advice, this.visualizations.words());
-    if (finished.outcome === "error" && !line.advice) void this.explain(entry, restored);
+    if (!line.advice) void this.explain(entry, restored);
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
   }
 
-  /** Repeats beside the outcome what explains an error in a lane. */
+  /** Repeats beside the outcome what explains an error in a lane, or that a failure still waits. */
   private async explain(entry: TrackedRun, restored: boolean): Promise<void> {
     const hint = await this.output.hint();
     if (!hint || this.shown !== entry || this.root.dataset.state !== "finished") return;

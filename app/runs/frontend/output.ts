@@ -97,10 +97,12 @@ export class Output implements ListDelegate {
     }
   }
 
-  /** What explains an error in a lane, where it may be out of sight; empty if nothing does. */
+  /** What explains an error in a lane, or a failure that still waits, where it may be out of sight; empty if nothing. */
   async hint(): Promise<string> {
     const notice = hintInLane(this.transcript?.items ?? []);
-    return notice ? translate(notice) : "";
+    if (!notice) return "";
+    const words = noticeText(notice, say);
+    return words === notice.text ? translate(notice) : words;
   }
 
   private empty(): void {

@@ -28,14 +28,17 @@ export function laneOf(item: Item): string | null {
   return item.kind === "row" ? item.lane : (item.event.lane ?? null);
 }
 
-/** What Lockstep says of an error in a lane, which is the next item there; of several, the last. Null if there is none. */
+/** That a failure still waits after the run. */
+const STILL_WAITS = "no-steps-counted";
+
+/** What Lockstep says in a lane of an error, right after it, or of a failure that still waits; the last, or null. */
 export function hintInLane(items: Item[]): Notice | null {
   const failed = new Set<string>();
   let found: Notice | null = null;
   for (const item of items) {
     const lane = laneOf(item);
     if (lane === null) continue;
-    if (item.kind === "notice" && failed.has(lane)) found = item.event;
+    if (item.kind === "notice" && (failed.has(lane) || item.event.code === STILL_WAITS)) found = item.event;
     if (item.kind === "error") failed.add(lane);
     else failed.delete(lane);
   }

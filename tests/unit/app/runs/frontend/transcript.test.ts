@@ -257,4 +257,6 @@ test("a hint in a lane is the notice that follows an error there", () => {
   );
   assert.equal(hint(error(1, "worker 0"), from("worker 0", text(2, "more")), notice(3, "late", "worker 0")), undefined);
   assert.equal(hint(error(1, null), notice(2, "in sight", null)), undefined);
+  const waits = { ...notice(1, "still waits", "worker 1"), code: "no-steps-counted" } as RunEvent;
+  assert.equal(hint(waits, from("worker 1", text(2, "more"))), "still waits", "on a phone, the lane is folded");
 });
