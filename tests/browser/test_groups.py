@@ -124,6 +124,9 @@ async def test_a_class_joins_by_a_link_and_its_pages_are_accessible(hall: Visito
     await teacher.goto(f"{group}/reports/lessons")
     await teacher.get_by_role("link", name="Stopped here").click()
     await expect(teacher.get_by_role("columnheader", name="Stopped here")).to_have_attribute("aria-sort", "descending")
+    await teacher.goto(f"{group.replace('/en/', '/zh/')}/learners/{account.id}")
+    heads = await teacher.locator(".group-table thead th").evaluate_all("all => all.map(head => head.offsetHeight)")
+    assert max(heads) < 60, "no heading has one sign in each line"
     assert wide
     await teacher.set_viewport_size(wide)
     for language in ("ko", "zh"):

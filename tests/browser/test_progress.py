@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 
 from app.db import Database, now
 from app.progress.models import LedgerEntry
-from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
+from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_fits, assert_fits_phones_in
 from tests.browser.cell_page_object import CellPageObject
 from tests.browser.conftest import VisitorFactory
 from tests.browser.signed_in_visitors import PASSWORD, admit_signed_in
@@ -169,6 +169,11 @@ async def test_axe_finds_nothing_in_awards_header_and_achievements(hall: Visitor
     await page.goto(visitor.site.url("/en/achievements"))
     await expect(page.get_by_role("heading", name="First step")).to_be_visible()
     await assert_accessible_everywhere(page, "achievements")
+    await page.set_viewport_size(PHONE)
+    name = page.locator(".history td:nth-child(2)").first
+    await name.evaluate("cell => (cell.textContent = 'MultiWorkerMirroredStrategy, made on several workers')")
+    fits = await page.locator(".scroller:has(.history)").evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert fits, "the XP beside a long name are in sight"
     await assert_fits_phones_in("ko", page, [visitor.site.url("/ko/achievements")])
 
 
