@@ -214,7 +214,7 @@ def _task_title(writer: _Writer, directive: Directive) -> str:
     kind = gettext(TASK_TITLES[directive.name.removesuffix("-start")])
     if directive.name.startswith("solution") or not directive.argument:
         return kind
-    return f"{kind}: {_rewrite_body(writer, directive.argument)}"
+    return gettext("%(name)s: %(text)s") % {"name": kind, "text": _rewrite_body(writer, directive.argument)}
 
 
 def _details(title: str, body: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.i18n import N_, gettext
 from app.lessons.document import Document, SourceCell
@@ -82,6 +82,6 @@ def _render_task(task: SourceTask | None, render: RenderTokens) -> Markup:
     prose = render(task.prose)
     if task.title is None:
         return prose
-    return Markup('<p class="admonition-title">{}: {}</p>\n{}').format(
-        gettext(TASK_TITLES[task.directive.name]), render([task.title]), prose
-    )
+    parts = {"name": gettext(TASK_TITLES[task.directive.name]), "text": render([task.title])}
+    title = escape(gettext("%(name)s: %(text)s")) % parts
+    return Markup('<p class="admonition-title">{}</p>\n{}').format(title, prose)

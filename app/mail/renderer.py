@@ -51,12 +51,16 @@ def render_email(mail: TemplatedEmail) -> RenderedEmail:
         html = template_environment(False).get_template(mail.template).render(values)
         ending = [f"-- \n{why}"]
         if mail.unsubscribe_url:
-            ending.insert(0, f"{i18n.gettext('Stop these emails')}:\n{mail.unsubscribe_url}")
-    subject, body = _SUBJECT.search(html), _BODY.search(html)
-    assert subject, "a mail's template extends mail/base.html"
-    assert body
-    line = " ".join(_to_plain_text(subject[1]).split())[:_MAX_SUBJECT_LENGTH]
-    return RenderedEmail(line, "\n\n".join([_to_plain_text(body[1]), *ending]) + "\n", html)
+            ending.insert(0, _address_below(i18n.gettext("Stop these emails"), mail.unsubscribe_url))
+        subject, body = _SUBJECT.search(html), _BODY.search(html)
+        assert subject, "a mail's template extends mail/base.html"
+        assert body
+        line = " ".join(_to_plain_text(subject[1]).split())[:_MAX_SUBJECT_LENGTH]
+        return RenderedEmail(line, "\n\n".join([_to_plain_text(body[1]), *ending]) + "\n", html)
+
+
+def _address_below(words: str, address: str) -> str:
+    return i18n.gettext("%(words)s:") % {"words": words} + f"\n{address}"
 
 
 def _to_plain_text(html: str) -> str:
@@ -86,7 +90,7 @@ class _PlainTextParser(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "a" and self._address:
-            self.parts[-1] += f":\n{self._address}\n"
+            self.parts[-1] = f"{_address_below(self.parts[-1], self._address)}\n"
             self._address = ""
         elif tag in _BLOCK_TAGS:
             self._quoted = False

@@ -682,3 +682,5 @@ async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
         body = mailed_.get_body((kind,))
         assert body is not None
         assert re.search(rf"https://learn\.example\.org/{lang}/email-link/[A-Za-z0-9_-]{{43}}\b", body.get_content())
+        if kind == "plain":
+            assert f"{subject}{'：' if lang == 'zh' else ':'}\nhttps://" in body.get_content().replace("\r", "")

@@ -355,6 +355,16 @@ async def test_search_engines_hear_of_other_languages_on_public_pages_only(publi
             assert 'hreflang="ko"' in answer, "the switch is there"
 
 
+async def test_tags_are_on_a_lesson_in_their_own_language_only(settings: Settings) -> None:
+    original = settings.lessons_dir / "small" / "first" / "lesson.md"
+    original.with_name("lesson.ko.md").write_text(original.read_text())
+    app = create_app(settings)
+    async with app.router.lifespan_context(app), browser_client(app) as client:
+        pages = {lang: (await client.get(f"/{lang}/courses/small/first")).text for lang in ("en", "ko", "zh")}
+    shown = {lang: '<li class="chip">start</li>' in page for lang, page in pages.items()}
+    assert shown == {"en": True, "ko": False, "zh": True}, "the lesson is not translated into Chinese"
+
+
 async def test_a_lesson_that_is_not_translated_is_shown_in_english_with_a_note(client: httpx.AsyncClient) -> None:
     html = (await client.get("/ko/courses/small/first")).text
     assert '<article data-reading="small/first" data-scratch="small/first" lang="en">' in html

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from babel.messages.pofile import read_po
 
 ROOT = Path(__file__).parents[2]
 TERMS = (ROOT / "docs" / "teach" / "terms.md").read_text(encoding="utf-8")
@@ -28,6 +30,12 @@ def _words(cell: str) -> list[str]:
 
 ROWS = re.findall(r"^\| ([^|]+)\|([^|]+)\|([^|]+)\|([^|]*)\|[^|]*\|$", TERMS, re.MULTILINE)[1:]
 TABLE = [Term(en.strip(), _words(ko), _words(zh), _words(avoided)) for en, ko, zh, avoided in ROWS]
+ELSEWHERE = {
+    *("answer", "batch", "cell", "check", "copy", "core", "device", "example", "experimental"),
+    *("host", "link", "moment", "reduce", "schedule", "scope", "session", "share"),
+    *("slot", "step", "token", "training loop", "variable"),
+}
+"""Terms that messages also use in another sense, as a name in code, or where a translation needs no noun."""
 LESSONS = sorted((ROOT / "lessons").rglob("*.*"))
 
 
@@ -96,3 +104,33 @@ def test_a_word_to_avoid_is_found_and_a_right_one_around_it_is_not() -> None:
     texts = {"a": "복사본 하나\n사본 둘", "b": "all-reduce（全归约）"}
     assert _found("사본", ["복사본", "拷贝"], texts) == ["a:2"]
     assert _found("全归约", ["all-reduce", "（全归约）"], texts) == []
+
+
+def _first_form(text: str | Iterable[str] | None) -> str:
+    return text if isinstance(text, str) else next(iter(text or ()))
+
+
+def _says(english: str, message: str) -> bool:
+    """Whether the message has the term as a word, and not within code or the name of a value."""
+    return bool(re.search(rf"(?<![\w.{{%(]){re.escape(english)}(e?s)?(?![\w}})(.=])", message, re.IGNORECASE))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_interface_calls_a_concept_what_the_lessons_call_it(language: str) -> None:
+    with (ROOT / "app" / "locales" / language / "LC_MESSAGES" / "messages.po").open("rb") as file:
+        messages = [(_first_form(message.id), _first_form(message.string)) for message in read_po(file) if message.id]
+    found, checked = {}, set()
+    for term in TABLE:
+        for english, translated in messages:
+            if term.en not in ELSEWHERE and _says(term.en, english):
+                checked.add(term.en)
+                if not any(word.strip("（）") in translated for word in getattr(term, language)):
+                    found[english] = f"{term.en}: {translated}"
+    assert found == {}
+    assert len(checked) > 20
+
+
+def test_a_term_in_a_message_is_found_but_not_within_code() -> None:
+    assert _says("epoch", "Epoch {epoch}")
+    assert _says("data set", "No data sets yet.")
+    assert not _says("metric", "{metric} of keras.metrics, metric=1, metric(…)")

@@ -224,7 +224,7 @@ class GroupView {
       const read = values([...training.lines.values()], x, this.unit);
       return read && this.trainings.length > 1 ? `${trainingTitle(training)}: ${read}` : read;
     });
-    const text = `${place(x, this.unit)}: ${each.filter(Boolean).join("; ")}`;
+    const text = say("chart.reading", { place: place(x, this.unit), values: each.filter(Boolean).join("; ") });
     if (this.words.textContent === text) return;
     this.words.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);

@@ -136,7 +136,12 @@ def test_no_message_is_fuzzy_or_empty_or_lacks_a_form(code: str) -> None:
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_every_translation_is_written_in_its_own_script(code: str) -> None:
     script = SCRIPTS[code]
-    foreign = [message.id for message in _messages(code) if not all(map(script.search, _texts(message.string)))]
+    foreign = [
+        message.id
+        for message in _messages(code)
+        if any(re.search("[A-Za-z]", _PLACEHOLDER.sub("", text)) for text in _texts(message.id))
+        and not all(map(script.search, _texts(message.string)))
+    ]
     assert foreign == []
 
 

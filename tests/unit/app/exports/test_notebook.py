@@ -23,6 +23,7 @@ from app.lessons.render import render_lesson
 from runners.wire.protocol import EVENT_ADAPTER
 from tests.factories.exercises import SECRETS, write_exercise_lesson
 from tests.factories.lesson_source import CELL, FRONT_MATTER, lesson_text, render_body, write_lesson
+from tests.factories.shipped_lessons import shipped_catalog
 
 PAGE = "https://example.org/en/courses/course/this"
 
@@ -260,6 +261,14 @@ def test_an_exercise_is_its_task_and_its_starter_and_questions_are_text(tmp_path
     assert "> - [ ] The number of replicas\n> - [ ] The number of `examples`" in prose
     assert "> **Predict: Which number?**" in prose
     assert prose.count("> - Forward") == 1
+
+
+def test_a_name_before_a_title_has_the_colon_of_its_language() -> None:
+    lesson = shipped_catalog().lesson("distributed-tensorflow", "gradient-by-hand", "zh")
+    exercise = lesson.exercises[0].exercise
+    assert exercise is not None
+    assert exercise.task.startswith('<p class="admonition-title">练习：')
+    assert "> **练习：" in dump_notebook(build_notebook(lesson, PAGE))
 
 
 def test_the_code_of_an_exported_exercise_runs_from_top_to_bottom(tmp_path: Path) -> None:
