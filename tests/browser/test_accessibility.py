@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
-from playwright.async_api import expect
+import pytest
+from playwright.async_api import Browser, expect
+from sqlalchemy import make_url
 
 from app.accounts.email_links import LinkPurpose, create_link
 from app.accounts.models import Account, Role
+from app.accounts.signing import SIGN_IN_SECRET, Signer, load_secrets
 from app.comments import editing
 from app.comments.editing import CommentDraft
 from app.db import Database, now
+from app.groups.models import Group, GroupMember
 from app.progress.models import LedgerEntry
 from tests.browser.accessibility import (
     PHONE,
@@ -19,7 +24,9 @@ from tests.browser.accessibility import (
     assert_readable_in_both_themes,
 )
 from tests.browser.conftest import VisitorFactory
+from tests.browser.loopback import Loopback
 from tests.browser.signed_in_visitors import admit_signed_in
+from tests.browser.site import Site
 
 LESSON = "distributed-tensorflow/distribution-strategies"
 
@@ -115,3 +122,57 @@ async def test_axe_finds_nothing_where_something_was_refused(hall: VisitorFactor
     await expect(page.locator("#field-handle")).to_have_attribute("aria-invalid", "true")
     await assert_accessible_everywhere(page, "settings with a mistake")
     await assert_fits_phones_in("ko", page, [bob.site.url(f"/ko/{path}") for path in paths])
+
+
+async def test_axe_finds_nothing_on_pages_that_answer_a_form_or_a_search(hall: VisitorFactory) -> None:
+    grace, instructor = await admit_signed_in(hall, "Grace Hopper", Role.instructor)
+    stranger, (_, learner) = await hall.admit(), await admit_signed_in(hall, "Ada Byron")
+    bob, _ = await admit_signed_in(hall, "Bob Moore")
+    word = secrets.token_hex(8)
+    db = Database(grace.site.database)
+    signer = Signer(load_secrets(Path(str(make_url(grace.site.database).database)).parent / "secrets" / SIGN_IN_SECRET))
+    async with db.writing() as session:
+        comment = await editing.create_comment(session, learner, CommentDraft(LESSON, "", None, word, "", "en"))
+        course, group = LESSON.partition("/")[0], secrets.token_hex(16)
+        session.add(Group(id=group, name="Autumn", course=course, time_zone="UTC", created_at=now()))
+        await session.flush()
+        session.add(GroupMember(group_id=group, account_id=instructor.id, role="instructor", joined_at=now(), note=""))
+    await db.close()
+    token = signer.sign("group reminders", group, learner.id)
+    page = await grace.page()
+    for path in (
+        "search?q=gradient",
+        f"search/comments?q={word}",
+        f"groups/{group}/stopped?lesson={LESSON}",
+        f"groups/{group}/reports/exercises",
+        f"groups/{group}/reports/limits",
+        f"groups/reminders/{group}/{learner.id}/{token}",
+    ):
+        await page.goto(grace.site.url(f"/en/{path}"))
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        await assert_accessible_everywhere(page, path)
+    page = await bob.open(f"/en/comments/{comment.id}/forms/report")
+    await page.locator(".comment-form textarea").fill("It is rude.")
+    await page.evaluate("document.querySelector('.comment-form').submit()")  # as without a script
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Report")
+    await assert_accessible_everywhere(page, "a comment that was reported")
+
+    page = await stranger.open("/en/sign-up")
+    await page.locator("#field-name").fill("Mary Somerville")
+    await page.locator("#field-email").fill(f"{word}@example.org")
+    await page.locator("#field-password").fill("correct horse battery")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Ask for your link")
+    await assert_accessible_everywhere(page, "a new account without mail")
+
+
+@pytest.mark.long
+async def test_axe_finds_nothing_where_nobody_can_sign_up(chromium: Browser, network: Loopback) -> None:
+    with Site(network=network, runner=False, sign_up="closed") as site:
+        page = await (visitor := await VisitorFactory(chromium, site).admit()).page()
+        visitor.tolerated.append("status of 403")
+        await page.goto(site.url("/en/sign-up"))
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        await assert_accessible_everywhere(page, "sign-up that is closed")
+        assert visitor.unexpected() == []
+        await visitor.context.close()
