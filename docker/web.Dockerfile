@@ -60,7 +60,7 @@ COPY pyproject.toml ./
 COPY lessons lessons
 COPY migrations migrations
 COPY runners/__init__.py runners/
-COPY runners/wire/__init__.py runners/wire/check_messages.py runners/wire/client.py runners/wire/environment.py runners/wire/error_hints.py runners/wire/jupyter_kernels.py runners/wire/log_text.py runners/wire/protocol.py runners/wire/reports.py runners/wire/topology.py runners/wire/users.py runners/wire/
+COPY runners/wire/__init__.py runners/wire/check_messages.py runners/wire/client.py runners/wire/environment.py runners/wire/error_hints.py runners/wire/jupyter_kernels.py runners/wire/log_text.py runners/wire/protocol.py runners/wire/reports.py runners/wire/supplied_modules.py runners/wire/topology.py runners/wire/users.py runners/wire/
 COPY app app
 COPY --from=build /lockstep/app/web/static/dist app/web/static/dist
 COPY --from=docs /lockstep/app/web/docs app/web/docs
