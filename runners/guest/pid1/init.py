@@ -184,14 +184,22 @@ class Init:
     def _fork(self, work: Callable[[], None], complain: int) -> int:
         """Fork a child that does ``work`` and exits; on failure it writes why to ``complain``. Returns its process
         ID."""
+        gate, latch = os.pipe2(os.O_CLOEXEC)
+        pid = -1
         self._set_score(_KERNEL_SCORE)  # a child inherits it
         try:
             pid = os.fork()
         finally:
-            self._set_score(_OWN_SCORE)  # that of PID 1, whichever of the two is first: the child runs learners' code
+            if pid:
+                self._set_score(_OWN_SCORE)
+                os.close(latch)
+                os.close(gate)
         if pid:
             return pid
         try:
+            os.close(latch)
+            os.read(gate, 1)  # ends when PID 1 has its own score again, because the child runs learners' code
+            os.close(gate)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for end in (*self._wakeup, self._control):

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,43 @@ def test_a_child_does_nothing_before_pid_1_has_its_own_oom_score(
         os.write(report, path.read_bytes())
 
     monkeypatch.setattr(os, "fork", fork_and_linger)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
-        init = Init(control, journal.create(), [], lambda: None, score)
-        pid = init._fork(report_score, report)
-        os.waitpid(pid, 0)
-        for side in init._wakeup:
-            side.close()
+    _wait_for_child(score, report_score, report)
     assert os.read(seen, 10_000) == b"400"
     for end in (score, seen, report):
         os.close(end)
+
+
+def test_a_late_child_leaves_the_score_that_the_next_one_is_to_inherit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "oom_score_adj"
+    path.touch()
+    score, (late, go), forked = os.open(path, os.O_WRONLY), os.pipe(), os.fork
+
+    def fork_late() -> int:
+        pid = forked()
+        if not pid:
+            os.read(late, 1)
+        return pid
+
+    def before_the_next_fork() -> None:
+        path.write_bytes(b"500")
+        os.write(go, b"x")
+
+    monkeypatch.setattr(os, "fork", fork_late)
+    _wait_for_child(score, lambda: None, go, before_the_next_fork)
+    assert path.read_bytes() == b"500"
+    for end in (score, late, go):
+        os.close(end)
+
+
+def _wait_for_child(
+    score: int, work: Callable[[], None], complain: int, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+        init = Init(control, journal.create(), [], lambda: None, score)
+        pid = init._fork(work, complain)
+        meanwhile()
+        os.waitpid(pid, 0)
+        for side in init._wakeup:
+            side.close()
