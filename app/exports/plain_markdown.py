@@ -103,9 +103,10 @@ def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: i
         elif span[0] >= done:
             replacement = _replacement(writer, lines, span, token)
             if replacement is not None:
-                if before is not None and begins_optional(before):
-                    replacement += ["", f"*{gettext(OPTIONAL_NOTE)}*"]
                 edits.append((span, replacement))
+                if before is not None and before.map is not None and begins_optional(before):
+                    behind = before.map[1]  # below the line that underlines the heading, if there is one
+                    edits.append(((behind, behind), ["", f"*{gettext(OPTIONAL_NOTE)}*"]))
                 done, in_text = span[1], token.type == "inline"
     return edits
 

@@ -110,8 +110,9 @@ def test_the_page_says_so_below_the_heading() -> None:
     assert f'Aside</a></h3>\n<p class="fine">{NOTE}</p>\n<p>Words.</p>' in html
 
 
-def test_a_download_says_so_below_the_heading() -> None:
-    (part,) = plain_markdown_parts(f"## One\n\nWords.\n\n{TAG}### A {{math}}`x`\n\nMore.\n", "https://example.org/x")
+@pytest.mark.parametrize(("heading", "plain"), [("### A {math}`x`", "### A $x$"), ("A *b*\n-----", "A *b*\n-----")])
+def test_a_download_says_so_below_the_heading(heading: str, plain: str) -> None:
+    (part,) = plain_markdown_parts(f"## One\n\nWords.\n\n{TAG}{heading}\n\nMore.\n", "https://example.org/x")
 
     assert isinstance(part, MarkdownPart)
-    assert part.markdown == f"## One\n\nWords.\n\n\n### A $x$\n\n*{NOTE}*\n\nMore."
+    assert part.markdown == f"## One\n\nWords.\n\n\n{plain}\n\n*{NOTE}*\n\nMore."
