@@ -55,7 +55,7 @@ from app.lessons.links import LinkTarget
 from app.lessons.machine_options import machine_option_errors
 from app.lessons.markdown import ParsedMarkdown, parse_markdown
 from app.lessons.model import CellTag
-from app.lessons.optional_sections import is_optional, mark_optional_sections
+from app.lessons.optional_sections import is_optional, mark_optional_sections, optional_levels
 from app.lessons.python_source import find_syntax_issue, same_code
 from app.lessons.questions import SourceQuestion, merge_questions, question_errors, read_question, repeated_names
 from app.lessons.yaml_with_lines import YamlValue
@@ -188,7 +188,11 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         cells, wrong = _merge_translation(cells, english.cells)
         questions, wrong_questions = merge_questions(questions, english.questions)
         faults += [*wrong, *wrong_questions, *task_translation_errors(tasks, english.tasks)]
-        faults += _optional_translation_errors(optional, english.optional, _named_items(cells, questions))
+        wrong = list(_optional_translation_errors(optional, english.optional, _named_items(cells, questions)))
+        if not wrong and optional_levels(parsed.tokens) != optional_levels(english.parsed.tokens):
+            text = "the optional sections are not those of the English lesson; tag the same sections here"
+            wrong = [lesson_warning(1, text)]
+        faults += wrong
         optional = english.optional
     faults += [fault for question in questions for fault in question_errors(question)]
     shown_only = _names_of_nested_cells(parsed.tokens)  # which is an error of its own

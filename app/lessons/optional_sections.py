@@ -51,6 +51,11 @@ def begins_optional(heading: Token) -> bool:
     return bool(heading.meta.get("begins_optional"))
 
 
+def optional_levels(tokens: Sequence[Token]) -> list[str]:
+    """The levels of the headings with which optional sections begin: ``h2``, ``h3``, …"""
+    return [token.tag for token in tokens if begins_optional(token)]
+
+
 def _unused(tagged: Token | None) -> Iterator[LessonError]:
     if tagged is not None and tagged.map is not None:
         text = "no heading follows this line, so nothing becomes optional; write it above the heading of a section"

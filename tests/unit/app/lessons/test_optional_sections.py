@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.exports.plain_markdown import MarkdownPart, plain_markdown_parts
+from app.lessons.directives import lesson_warning
 from app.lessons.document import parse_document
 from app.progress.page_views import task_tallies
 from app.progress.service import lesson_tasks, required_cells
@@ -77,6 +78,16 @@ def test_a_translation_tags_the_same_sections() -> None:
         "'b' is not in an optional section of the English lesson; tag the same sections here",
     ]
     assert korean.optional == english.optional == {"a"}
+
+
+@pytest.mark.parametrize("other", ["### Aside\n", f"{TAG}## Aside\n", f"{TAG}### A\n\n{TAG}### B\n"])
+def test_a_translation_tags_sections_without_cells_too(other: str) -> None:
+    body = f"{CELL}\n## One\n\n{TAG}### Aside\n"
+    english = parse_document(lesson_text(body), "en")
+    text = "the optional sections are not those of the English lesson; tag the same sections here"
+
+    assert parse_document(lesson_text(f"{CELL}\n## One\n\n{other}"), "ko", english).faults == (lesson_warning(1, text),)
+    assert parse_document(lesson_text(body), "ko", english).faults == ()
 
 
 def minutes_of(body: str) -> int | None:
