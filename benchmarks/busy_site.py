@@ -162,7 +162,7 @@ class Connection:
 
 
 @dataclass
-class Class:
+class Crowd:
     """Everyone who uses the site, from one process."""
 
     site: Server
@@ -171,6 +171,8 @@ class Class:
     plan: Plan
     events: int = 0
     """Lines of streams that have arrived."""
+    ended: int = 0
+    """Streams that ended, or were refused, before they were closed here."""
 
     async def read(self, number: int, found: Latencies, until: float) -> None:
         """Open the lesson every five seconds, and ask the peer as often."""
@@ -240,8 +242,10 @@ class Class:
         before = self.events
         last = await self.measure(f"and {plan.runs} runs")
         found.append(last)
-        ended = sum(each.done() for each in followed)
-        print(f"{self.events - before:,} lines of streams arrived; {ended} of {len(followed):,} streams have ended")
+        self.ended = sum(each.done() for each in followed)
+        print(
+            f"{self.events - before:,} lines of streams arrived; {self.ended} of {len(followed):,} streams have ended"
+        )
         for each in followed:
             each.cancel()
         await asyncio.gather(*followed, return_exceptions=True)
@@ -266,16 +270,16 @@ def serving_site(folder: Path, database: str | None) -> Iterator[tuple[Server, s
         yield server, environment["LOCKSTEP_DATABASE_URL"]
 
 
-def measure_site(plan: Plan, url: str | None = None) -> tuple[list[Latencies], int]:
-    """What was found with readers, streams and runs, and how many lines of streams arrived."""
+def measure_site(plan: Plan, url: str | None = None) -> tuple[list[Latencies], Crowd]:
+    """What was found with readers, streams and runs, and who used the site."""
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as logs,
         serving_peers(Path(logs)) as peer,
         serving_site(Path(folder), url) as (site, database),
     ):
-        everyone = Class(site, peer, asyncio.run(accounts(database, plan.runs + plan.streams)), plan)
-        return uvloop.run(everyone.everyone()), everyone.events
+        crowd = Crowd(site, peer, asyncio.run(accounts(database, plan.runs + plan.streams)), plan)
+        return uvloop.run(crowd.everyone()), crowd
 
 
 def main() -> None:
