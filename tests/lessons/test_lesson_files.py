@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+import symtable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import jupytext
@@ -16,7 +20,8 @@ from app.cli.lesson_cover import cover_words, drawn_words
 from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.document import parse_document
 from app.lessons.exercise_files import CHECKS_FILE
-from app.lessons.model import CellTag, Lesson, LessonStatus, Prose
+from app.lessons.model import Cell, CellTag, Lesson, LessonStatus, Prose
+from app.lessons.python_source import without_magics
 from tests.factories.shipped_lessons import shipped_catalog
 from tests.golden.golden_file import FOLDER as GOLDEN
 
@@ -50,6 +55,49 @@ def test_no_lesson_guesses_its_minutes() -> None:
 
 def test_a_lesson_takes_15_to_35_minutes() -> None:
     assert {lesson.slug: lesson.minutes for lesson in LESSONS if not 15 <= lesson.minutes <= 35} == {}
+
+
+def test_nothing_needs_what_an_optional_section_defines() -> None:
+    skipped = [_needs_of_skipped(lesson.cells, lesson.optional) for lesson in LESSONS if lesson.language == "en"]
+    assert list(chain(*skipped)) == []
+
+
+def test_a_cell_that_needs_what_an_optional_section_defines_is_found() -> None:
+    codes = {
+        "one": "a = 1\nimport os",
+        "aside": "a = b = 2\ndef f(): pass",
+        "two": "def g(b):\n    return a, b, c, f, os",
+    }
+    cells = [replace(LESSONS[0].cells[0], name=name, code=code) for name, code in codes.items()]
+    assert _needs_of_skipped(cells, {"aside"}) == ["two: f"]
+    assert _needs_of_skipped(cells, set()) == []
+
+
+def _needs_of_skipped(cells: Iterable[Cell], optional: Collection[str]) -> list[str]:
+    """The cells outside optional sections with the names that no cell defines before them but an optional one."""
+    defined: dict[tuple[str, int], set[str]] = defaultdict(set)
+    skipped: dict[tuple[str, int], set[str]] = defaultdict(set)
+    found = []
+    for cell in cells:
+        session = cell.topology, cell.keras
+        table = symtable.symtable(without_magics(cell.code)[0], cell.name, "exec")
+        bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
+        if cell.name in optional:
+            skipped[session] |= bound
+            continue
+        missing = _read_globals(table) - bound - defined[session]
+        found += [f"{cell.name}: {name}" for name in sorted(missing & skipped[session])]
+        defined[session] |= bound
+    return found
+
+
+def _read_globals(table: symtable.SymbolTable) -> set[str]:
+    here = {
+        one.get_name()
+        for one in table.get_symbols()
+        if one.is_referenced() and (table.get_type() == "module" or one.is_global())
+    }
+    return here.union(*map(_read_globals, table.get_children()))
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
