@@ -20,6 +20,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -45,6 +46,7 @@ _ENDING = ("memory", "sockets")
 _OPEN = re.compile(r"^sockets: used (\d+)", re.MULTILINE)
 _IN_USE = re.compile(r"^(?:TCP|UDP)6?: inuse (\d+)", re.MULTILINE)
 _UNIX = re.compile(r"^UNIX\S* +\d+ +(\d+)", re.MULTILINE)
+_KILOBYTES = re.compile(r"^(\w+):[ \t]+(\d+) kB$", re.MULTILINE)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -131,20 +133,32 @@ def resident_bytes(pid: int) -> int:
 
     Cheap to read, by everybody.
     """
-    return _sum_of(_living_thread(pid) / "status", ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"))
+    held = _lines_of(_living_thread(pid) / "status")
+    return sum(held.get(name, 0) for name in ("RssAnon", "RssShmem", "VmSwap", "VmPTE"))
 
 
-def proportional_bytes(pid: int) -> int:
-    """Private memory of a process, its proportion of shared memory, and its page tables, in bytes. Expensive to read.
+class ExactMemory(NamedTuple):
+    """What a process holds, in bytes, with its page tables."""
+
+    own: int
+    """Without what others hold as well, as far as that can be told."""
+    proportional: int
+    """With its proportion of what it shares, be it with the zygote or with its own children."""
+
+
+def exact_memory(pid: int) -> ExactMemory:
+    """The memory of a process without what others hold, and with its proportion of that. Expensive to read.
 
     Raises:
         PermissionError: it may not be read, as for a program without read permission.
     """
     thread = _living_thread(pid)
-    rollup = thread / "smaps_rollup"
-    # Shared memory that only this process maps counts as private, too: take the larger of the two, not their sum.
-    shared = max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",)))
-    return shared + _sum_of(rollup, ("SwapPss:",)) + _sum_of(thread / "status", ("VmPTE:",))
+    held = _lines_of(thread / "smaps_rollup")  # for each time, Linux walks all pages
+    anonymous, mapped = held.get("Pss_Anon", 0), held.get("Pss_Shmem", 0)
+    swapped_and_tables = held.get("SwapPss", 0) + _lines_of(thread / "status").get("VmPTE", 0)
+    # Shared memory that only this process maps is private, too: take the larger of the two, not their sum.
+    own = max(held.get("Private_Dirty", 0), mapped)
+    return ExactMemory(own + swapped_and_tables, max(own, anonymous + mapped) + swapped_and_tables)
 
 
 def _living_thread(pid: int) -> Path:
@@ -163,13 +177,9 @@ def _has_memory(thread: Path) -> bool:
     return "\nVmPTE:" in _content_of(thread / "status")
 
 
-def _sum_of(file: Path, names: tuple[str, ...]) -> int:
-    """The sum of these lines in bytes; 0 if the process is gone. Raises PermissionError."""
-    try:
-        lines = file.read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
+def _lines_of(file: Path) -> dict[str, int]:
+    """The lines of a file that end with kB, in bytes; empty if the process is gone. Raises PermissionError."""
+    return {name: int(kilobytes) * 1024 for name, kilobytes in _KILOBYTES.findall(_content_of(file))}
 
 
 def has_too_many_sockets(pid: int, most: int, proc: Path = Path("/proc")) -> bool:
@@ -193,6 +203,15 @@ def _content_of(file: Path) -> str:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return file.read_text()
     return ""
+
+
+def _total_of(exact: Iterable[ExactMemory], of_zygote: int) -> int:
+    """The memory of processes together, of which at most ``of_zygote`` is the zygote's.
+
+    What they share counts only above that: which of it is the zygote's cannot be told.
+    """
+    every = list(exact)
+    return max(sum(each.own for each in every), sum(each.proportional for each in every) - of_zygote)
 
 
 class UsageWatcher:
@@ -242,7 +261,8 @@ class UsageWatcher:
             return None
 
     def _measure(self, files: int) -> int:
-        return files + sum(self._share_of(process.pid) for process in _TABLE.tree(self._sandbox.pid))
+        exact = [self._exact_memory(process.pid) for process in _TABLE.tree(self._sandbox.pid)]
+        return files + _total_of(exact, resident_bytes(self._sandbox.pid))
 
     def begin_run(self) -> None:
         """Start a run, with the full CPU time and a new memory peak."""
@@ -320,17 +340,18 @@ class UsageWatcher:
         if most <= self._limits.memory_mb * MiB and not (self._in_a_run and time.monotonic() >= self._next_exact_look):
             return files + sum(max(held - self._shared.get(pid, usual), 0) for pid, held in resident.items())
         began_s = time.thread_time()
-        shares = {pid: self._share_of(pid) for pid in resident}
+        exact = {pid: self._exact_memory(pid) for pid in resident}
         took_s = time.thread_time() - began_s
         self._next_exact_look = time.monotonic() + took_s / _SHARE_OF_EXACT_LOOKS
-        self._shared = {pid: max(held - shares[pid], 0) for pid, held in resident.items()}
-        return files + sum(shares.values())
+        self._shared = {pid: max(held - exact[pid].own, 0) for pid, held in resident.items()}
+        return files + _total_of(exact.values(), resident[self._sandbox.pid])
 
-    def _share_of(self, pid: int) -> int:
+    def _exact_memory(self, pid: int) -> ExactMemory:
         try:
-            return proportional_bytes(pid)
+            return exact_memory(pid)
         except PermissionError:  # PID 1 runs no learner code, and shares nearly all of its memory with the zygote
-            return 0 if pid == self._sandbox.pid else resident_bytes(pid)
+            held = 0 if pid == self._sandbox.pid else resident_bytes(pid)
+            return ExactMemory(held, held)
 
     def _compare(self, memory: int | None) -> None:
         if self._cpu_s_before is None:

@@ -21,11 +21,12 @@ from runners.sandbox.cgroups import CgroupStats, NullCgroup
 from runners.sandbox.handle import Sandbox
 from runners.sandbox.usage import (
     CpuCounter,
+    ExactMemory,
     ProcessEntry,
     ProcessTable,
     UsageWatcher,
+    exact_memory,
     has_too_many_sockets,
-    proportional_bytes,
     resident_bytes,
 )
 
@@ -66,19 +67,29 @@ def test_a_sandbox_that_is_younger_than_the_last_look_at_all_processes_is_found(
         process.communicate(b"\n")
 
 
-@pytest.fixture
-async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
-    """A process with 600 MiB that answers nobody, and no cgroup around it."""
-    held = "import sys; kept = bytearray(600 << 20); print(len(kept), flush=True); sys.stdin.read()"
+@contextlib.asynccontextmanager
+async def holding(folder: Path, program: str) -> AsyncIterator[Sandbox]:
+    """A process that answers nobody, and no cgroup around it. ``program`` prints a line once it holds what it should.
+
+    It and its children end with their standard input.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command, pipe = [sys.executable, "-c", held], subprocess.PIPE
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
     with theirs, subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:  # noqa: ASYNC220
         assert process.stdout
         process.stdout.readline()
-        sandbox = Sandbox("s", tmp_path / "s", process.pid, os.pidfd_open(process.pid), ours, NullCgroup())
+        sandbox = Sandbox("s", folder / "s", process.pid, os.pidfd_open(process.pid), ours, NullCgroup())
         sandbox.watch()
         yield sandbox
         await sandbox.destroy()
+
+
+@pytest.fixture
+async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
+    """A process with 600 MiB."""
+    program = "import sys; kept = bytearray(600 << 20); print(len(kept), flush=True); sys.stdin.read()"
+    async with holding(tmp_path, program) as sandbox:
+        yield sandbox
 
 
 async def test_memory_is_read_and_the_sandbox_ended_without_an_answer_from_inside(sandbox: Sandbox) -> None:
@@ -112,17 +123,17 @@ async def test_what_takes_long_to_read_is_read_for_a_hundredth_of_the_time(
             loop.call_soon_threadsafe(looked_often.set)
         return resident_bytes(pid)
 
-    def read_slowly(pid: int) -> int:
+    def read_slowly(pid: int) -> ExactMemory:
         nonlocal exact
         exact += 1
         until = time.thread_time() + 0.02
         while time.thread_time() < until:
             pass
-        return proportional_bytes(pid)
+        return exact_memory(pid)
 
     monkeypatch.setattr(usage, "_IN_A_RUN_S", 0.01)
     monkeypatch.setattr(usage, "resident_bytes", count_look)
-    monkeypatch.setattr(usage, "proportional_bytes", read_slowly)
+    monkeypatch.setattr(usage, "exact_memory", read_slowly)
     began = time.monotonic()
     async with UsageWatcher(sandbox, Limits(memory_mb=1024)) as watch:
         watch.begin_run()
@@ -131,6 +142,32 @@ async def test_what_takes_long_to_read_is_read_for_a_hundredth_of_the_time(
     assert exact <= 1 + (time.monotonic() - began) / 2
     assert watch.met is None
     assert (watch.peak_bytes or 0) > 600 << 20
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "kept = b'x' * (600 << 20); child = os.fork()",  # from then on, no page is of one process alone
+        "kept = mmap.mmap(-1, 400 << 20); kept.write(b'x' * (400 << 20)); child = os.fork()\n"
+        "    if child: own = b'x' * (200 << 20)\n"
+        "    else: kept[::4096]",
+    ],
+    ids=["private memory after a fork", "shared memory beside private"],
+)
+async def test_what_two_processes_of_a_sandbox_share_is_memory_of_the_sandbox(tmp_path: Path, held: str) -> None:
+    lines = (
+        "import mmap, os, sys",
+        "if os.fork() == 0:",  # as a kernel of PID 1
+        f"    {held}",
+        "    if child: print(flush=True)",
+        "sys.stdin.read()",
+    )
+    async with holding(tmp_path, "\n".join(lines)) as sandbox:
+        sandbox.folders = (os.open("/proc", os.O_PATH),)
+        async with UsageWatcher(sandbox, Limits(memory_mb=512)) as usage:
+            assert (await usage.memory_bytes() or 0) > 600 << 20
+            await asyncio.wait_for(usage.exceeded.wait(), 10)
+    assert usage.met == "memory"
 
 
 async def test_a_sandbox_without_limits_that_cannot_be_read_twice_is_ended(sandbox: Sandbox) -> None:
@@ -161,8 +198,8 @@ ctypes.CDLL(None).pthread_exit(None)
         process.stdout.readline()
         while "State:\tZ" not in Path(f"/proc/{process.pid}/status").read_text():
             time.sleep(0.01)
-        for measure in (resident_bytes, proportional_bytes):
-            assert measure(process.pid) > 2**26
+        assert resident_bytes(process.pid) > 2**26
+        assert exact_memory(process.pid).own > 2**26
 
 
 @pytest.mark.parametrize(
