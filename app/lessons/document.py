@@ -162,11 +162,12 @@ def parse_document(source: str, language: str, english: Document | None = None, 
         faults = [LessonError(1, "the front matter is not closed; write a line with --- below its last key")]
     if english is not None:
         header = header.on_top_of(english.header)
+    faults += mark_optional_sections(parsed.tokens)  # before the title is taken out of the tokens
     found = analyze(parsed, header.title)
     titled = header.title or found.title
     needed = header.requires or () if english is None else ()
     found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
-    faults += parsed.faults + found.faults + mark_optional_sections(parsed.tokens)
+    faults += parsed.faults + found.faults
     if not titled and not front_is_unread:
         text = "the lesson has no title; start its text with '# …', or add 'title: …' to the front matter"
         faults.append(lesson_warning(1, text))

@@ -1,7 +1,8 @@
 """Sections that learners may skip: those whose heading follows a line ``+++ {"tags": ["optional"]}``.
 
 The line is MyST's way to tag what begins below it, and Jupyter shows the tag. A section ends at the next heading of its
-level, or of a higher one. What is in it does not count for completing the lesson, nor for its minutes.
+level, or of a higher one. What is in it does not count for completing the lesson, nor for its minutes. A whole lesson
+cannot be optional, so a line above its title tags nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ def mark_optional_sections(tokens: Sequence[Token]) -> list[LessonError]:
             written = int(token.tag[1])
             if level and written <= level:
                 level = 0
-            if tagged is not None and not level:
+            if written == 1:
+                faults += _unused(tagged)
+            elif tagged is not None and not level:
                 level = written
                 token.meta["begins_optional"] = True
             tagged = None
+        elif token.type == "myst_block_break" and _is_tagged(token.content):
+            faults += _unused(tagged)
+            tagged = token
+            if depth:  # in a list, a quotation or a box, no section begins
+                faults += _unused(tagged)
+                tagged = None
         elif not depth and token.type not in _BETWEEN:
             faults += _unused(tagged)
-            tagged = token if token.type == "myst_block_break" and _is_tagged(token.content) else None
+            tagged = None
         if level:
             token.meta["optional"] = True
         depth += token.nesting
@@ -65,7 +74,7 @@ def _unused(tagged: Token | None) -> Iterator[LessonError]:
 def _is_tagged(metadata: str) -> bool:
     try:
         read = json.loads(metadata)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for a thousand nested lists
         return False
     tags = read.get("tags") if isinstance(read, dict) else None
     return isinstance(tags, list) and _TAG in tags

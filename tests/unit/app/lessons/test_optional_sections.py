@@ -55,7 +55,19 @@ def test_a_heading_in_a_box_ends_nothing() -> None:
     assert parse_document(lesson_text(body), "en").optional == {"a"}
 
 
-@pytest.mark.parametrize("metadata", ['{"tags": ["other"]}', '{"tags": "optional"}', "optional", "[1", "[]", ""])
+def test_a_section_ends_at_the_next_heading_of_its_level_as_written() -> None:
+    body = f"## One\n\n{TAG}#### Aside\n\n{cell('a')}\n#### Next\n\n{cell('b')}"
+
+    assert parse_document(lesson_text(body), "en").optional == {"a"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        *('{"tags": ["other"]}', '{"tags": "optional"}', "optional", "[1", "[]", ""),
+        pytest.param("[" * 100_000, id="nested without end"),
+    ],
+)
 def test_other_metadata_says_nothing(metadata: str) -> None:
     assert optional_in(f"+++ {metadata}\n\n## One\n\n{cell('a')}") == frozenset()
 
@@ -65,6 +77,22 @@ def test_a_tag_without_a_heading_is_reported(below: str) -> None:
     text = "no heading follows this line, so nothing becomes optional; write it above the heading of a section"
 
     assert errors_in_body(f"Words.\n\n{TAG}{below}") == [(3, text)]
+
+
+@pytest.mark.parametrize(
+    "nested", ["- +++ {0}\n\n  ## One\n", "> +++ {0}\n> ## One\n", "```{{note}}\n+++ {0}\n## One\n```\n"]
+)
+def test_a_tag_in_another_block_is_reported(nested: str) -> None:
+    faults = errors_in_body(f"Words.\n\n{nested.format(TAG.strip().removeprefix('+++ '))}")
+
+    assert [text for _, text in faults if "nothing becomes optional" in text]
+
+
+def test_a_tag_above_the_title_is_reported_and_is_not_that_of_the_first_section() -> None:
+    document = parse_document(f"{TAG}# Title\n\n## One\n\n{cell('a')}", "en")
+
+    assert document.optional == frozenset()
+    assert [fault.line for fault in document.faults if "nothing becomes optional" in fault.text] == [1]
 
 
 def test_a_translation_tags_the_same_sections() -> None:
