@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
+from markdown_it.common.utils import unescapeAll
 from markdown_it.token import Token
 
 from app.i18n import gettext
 from app.lessons.directives import Directive
 from app.lessons.labels import Labels, collect_labels
 from app.lessons.links import InvalidLink, parse_link
-from app.lessons.markdown import parse_markdown
+from app.lessons.markdown import LESSON_PARSER, parse_markdown
 from app.lessons.optional_sections import begins_optional, mark_optional_sections
 from app.lessons.render_directives import ADMONITION_TITLES, OPTIONAL_NOTE, is_collapsible
 from app.lessons.render_exercises import TASK_TITLES
 from app.lessons.roles import ELEMENTS, label_words, read_role, reference_words
 
 _BEFORE_FENCE = re.compile(r"^[^`:~$]*")
+_TARGET = re.compile(r"(?<=\]\()\s*(?:<[^<>\n]*>|(?:[^\s()]|\([^\s()]*\))+)")
+"""Where a link or picture leads, as typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,17 +259,28 @@ def _attachment(writer: _Writer, source: str) -> str:
 def _rewrite_inline(writer: _Writer, lines: list[str], token: Token) -> list[str]:
     """Rewrite the roles, links and pictures of a paragraph; everything else stays as typed."""
     text = "\n".join(lines)
+    written: defaultdict[str, deque[str]] = defaultdict(deque)
+    """What takes the place of each target, in the order in which the text has them."""
+    hrefs: list[str] = []
     for child in token.children or ():
         if child.type == "myst_role":
             text = _plain_role(writer, text, child)
         elif child.type == "link_open":
-            href = str(child.attrs.get("href", ""))
-            for typed in (href, unquote(href)):  # the parser quotes letters of other scripts
-                text = text.replace(f"]({typed}", f"]({_absolute_url(writer, href)}")
+            hrefs.append(str(child.attrs.get("href", "")))
+        elif child.type == "link_close":  # a link has its target behind its text
+            href = hrefs.pop()
+            written[href].append(_absolute_url(writer, href))
         elif child.type == "image":
             source = str(child.attrs.get("src", ""))
-            text = text.replace(f"]({source}", f"]({_attachment(writer, source)}")
-    return text.split("\n")
+            written[source].append(_attachment(writer, source))
+
+    def target(typed: re.Match[str]) -> str:
+        href = LESSON_PARSER.normalizeLink(unescapeAll(typed[0].strip().removeprefix("<").removesuffix(">")))
+        mine = written.get(href)
+        new = mine.popleft() if mine else href
+        return typed[0] if new == href else new
+
+    return _TARGET.sub(target, text).split("\n")
 
 
 def _plain_role(writer: _Writer, text: str, role: Token) -> str:
@@ -298,6 +313,8 @@ def _absolute_url(writer: _Writer, href: str) -> str:
     except InvalidLink:
         return href
     folder, _, slug = writer.page.rpartition("/")
-    if target.kind in ("outside", "here"):
+    if target.kind == "outside":
         return href
+    if target.kind == "here" and target.fragment:
+        return href[href.index("#") :]
     return f"{folder}/{target.address(slug)}"

@@ -99,6 +99,14 @@ def test_one_large_update_of_many_displays_makes_no_huge_notebook() -> None:
         ("(here)=\n## There\n", '<a id="here"></a>\n## There'),
         ("a {kbd}`<` b {math}`x_1`\n", "a <kbd>&lt;</kbd> b $x_1$"),
         ("[x](../other/lesson.md#y) [z](#w)\n", "[x](https://example.org/en/courses/course/other#y) [z](#w)"),
+        (
+            "[x](../other/) [y](../other/lesson.md)\n",
+            "[x](https://example.org/en/courses/course/other) [y](https://example.org/en/courses/course/other)",
+        ),
+        ('[x](<../other/lesson.md> "y")\n', '[x](https://example.org/en/courses/course/other "y")'),
+        ("[x]( ../other/lesson.md#a\\_b )\n", "[x](https://example.org/en/courses/course/other#a_b )"),
+        ("[x](../other/lesson.md#a&amp;b)\n", "[x](https://example.org/en/courses/course/other#a%26b)"),
+        ("[x](https://example.org/합) [y](lesson.ko.md#z)\n", "[x](https://example.org/합) [y](#z)"),
         ("[x](../other/lesson.md#합)\n", "[x](https://example.org/en/courses/course/other#%ED%95%A9)"),
         ("[x](../other/lesson.md#%ED%95%A9)\n", "[x](https://example.org/en/courses/course/other#%ED%95%A9)"),
         (
