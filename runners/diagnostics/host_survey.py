@@ -200,9 +200,9 @@ def cgroups_of_version_2(folders: list[Path]) -> Capability | None:
 
 
 _NO_CGROUP = (
-    "Memory is only watched: memfd, sockets and page tables escape, and CPU time is not divided, so the code of "
-    "untrusted users is refused. Start the runner as root, or under systemd with Delegate=yes (systemd-run --user "
-    "--scope -p Delegate=yes lockstep serve); in a container its own limits hold for all sessions together."
+    "Memory is only watched: memfd, shared memory, sockets and page tables escape, and CPU time is not divided, so the "
+    "code of untrusted users is refused. Start the runner as root, or under systemd with Delegate=yes (systemd-run "
+    "--user --scope -p Delegate=yes lockstep serve); in a container its own limits hold for all sessions together."
 )
 _NO_CONTROLLER = (
     "So sessions have no cgroups, and the code of untrusted users is refused. Start the runner with systemd-run --user "

@@ -23,7 +23,7 @@ _NAMES = {
 _ENDLESS = 1 << 60
 """Bytes; version 1 writes a number larger than this where there is no limit."""
 _UNITS = (("_mb_per_s", "MiB/s"), ("_mb", "MiB"), ("_s", "s"))
-_ONLY_WATCHED = "only watched; memfd, sockets and page tables escape"
+_ONLY_WATCHED = "only watched; memfd, shared memory, sockets and page tables escape"
 _DELEGATE = (
     "Delegate a cgroup to it: start it as root, or under systemd with Delegate=yes (systemd-run --user --scope "
     "-p Delegate=yes lockstep serve)"

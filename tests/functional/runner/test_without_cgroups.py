@@ -206,7 +206,7 @@ def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare
         "CPU share",
     }
     assert safeguards["processes"].detail == "128 in a session; RLIMIT_NPROC"
-    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert safeguards["memory"].detail == "only watched; memfd, shared memory, sockets and page tables escape"
     warnings = [line for line in bare.log.read_text().splitlines() if "safeguard missing: memory" in line]
     assert len(warnings) == 1
 

@@ -57,7 +57,7 @@ def test_a_plain_user_without_cgroups_lacks_the_limit_on_memory_and_the_share_of
 
     assert off(safeguards) == WITHOUT_CGROUP
     assert "RLIMIT_NPROC" in safeguards["processes"].detail
-    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert safeguards["memory"].detail == "only watched; memfd, shared memory, sockets and page tables escape"
     assert "people you trust" in safeguards["memory"].means
 
 
