@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
+_MAX_BRACKETS = 50
+"""One inside the other: what the scanner does for each bracket grows with the number of open ones."""
 MAX_NODES = 300
 """Aliases can make a short text expand to a huge one; a lesson's front matter has a few dozen nodes."""
 
@@ -36,6 +39,13 @@ class InvalidYaml(Exception):
         self.reason = reason
 
 
+class _Loader(yaml.SafeLoader):
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+        if self.flow_level >= _MAX_BRACKETS:
+            raise yaml.scanner.ScannerError(None, None, "it has too many brackets inside brackets", self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
+
+
 def unquoted_colon(row: str, mark: str = "") -> str | None:
     """What is wrong with ``key: value`` if the value has a colon; None if it has none. Options begin with ``mark``."""
     match = _UNQUOTED_COLON.fullmatch(row.strip())
@@ -57,7 +67,7 @@ def parse_yaml_mapping(text: str, first_line: int) -> tuple[dict[str, YamlEntry]
         InvalidYaml: the text is not YAML, or not a mapping.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         raise InvalidYaml(first_line + (mark.line if mark else 0), e.problem or "it is not YAML") from e

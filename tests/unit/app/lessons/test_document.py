@@ -241,6 +241,12 @@ def test_all_errors_in_a_file_are_reported_at_once_and_in_order() -> None:
             2,
             "the value of 'title' has a colon; put it in quotation marks: title: 'The: lesson'",
         ),
+        pytest.param(
+            FRONT_MATTER + f"tags: {'[' * 3_000}{']' * 3_000}\n",
+            6,
+            "the front matter cannot be read: it has too many brackets inside brackets",
+            id="3,000 lists, one inside the other, which took seconds",
+        ),
         ("- one\n- two\n", 2, "the front matter cannot be read: it is not a list of 'key: value' lines"),
         (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' must be a string"),
     ],
