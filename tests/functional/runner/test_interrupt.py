@@ -14,6 +14,7 @@ from runners.wire.protocol import ErrorEvent, Outcome, RunAccepted
 from tests.factories.process_tree import ended
 from tests.factories.real_supervisor import RecordedRun, SessionClient
 
+# Two hold up the kernel itself. They begin with the first interrupt, when what they have printed has arrived.
 STUBBORN = {
     "all signals blocked": (
         "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nprint('going', flush=True)\n"
@@ -23,13 +24,15 @@ STUBBORN = {
         "print('going', flush=True)\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass"
     ),
     "a storm of SIGSTOP": (
-        "import os, signal, time\nkernel = os.getpid()\nprint('going', flush=True)\ntime.sleep(0.3)\n"
+        "import os, signal, time\nkernel = os.getpid()\nprint('going', flush=True)\n"
+        "try: time.sleep(600)\nexcept KeyboardInterrupt: pass\n"
         "for _ in range(8):\n    if not os.fork():\n        os.setsid()\n        while True:\n"
         "            os.kill(kernel, signal.SIGSTOP)\n            time.sleep(0.001)\n"
         "while True: time.sleep(0.01)"
     ),
     "the GIL held in a C call": (
-        "import ctypes, time\nprint('going', flush=True)\ntime.sleep(0.3)\nctypes.PyDLL(None).sleep(10_000)"
+        "import ctypes, time\nprint('going', flush=True)\n"
+        "try: time.sleep(600)\nexcept KeyboardInterrupt: ctypes.PyDLL(None).sleep(10_000)"
     ),
     "threads that compute without end": (
         "import threading, numpy as np\nmatrix = np.ones((500, 500))\ndef spin():\n    while True: matrix @ matrix\n"
