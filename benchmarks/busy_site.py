@@ -108,7 +108,7 @@ def cpu_of_web(site: Server) -> float:
     """Seconds of CPU that the site's processes have taken, without its runner and the sessions."""
     processes, total = [site.process], 0.0
     for process in processes:
-        if any(word.startswith("runners.") for word in process.cmdline()):
+        if "runners.supervisor.server" in process.cmdline():
             continue
         total += sum(process.cpu_times()[:2])
         processes += process.children()
