@@ -271,7 +271,7 @@ def serving_site(folder: Path, database: str | None) -> Iterator[tuple[Server, s
 
 
 def measure_site(plan: Plan, url: str | None = None) -> tuple[list[Latencies], Crowd]:
-    """What was found with readers, streams and runs, and who used the site."""
+    """The latencies with readers, then streams, then runs as well, and the crowd that measured them."""
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as logs,

@@ -26,7 +26,7 @@ test("anything else is sent as it is, so that the server can say what is wrong w
   assert.equal(withoutOutputs(strange), strange);
 });
 
-test("a file that is too large is told the limit that it met", async () => {
+test("the message about a file that is too large names the limit that it exceeds", async () => {
   Object.assign(globalThis, { document: { getElementById: () => null } }); // what is said is the key of the sentence
   const refused = async (name: string, size: number): Promise<string> => {
     const file = new File(["x".repeat(Math.min(size, 900_001))], name);
