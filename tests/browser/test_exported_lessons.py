@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 import zipfile
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -78,7 +80,7 @@ async def test_the_slides_of_a_lesson_are_whole_and_a_key_leads_to_the_next(
 @pytest.mark.long
 @pytest.mark.skipif(find_browser() is None, reason="there is no Chromium or Chrome")
 @pytest.mark.parametrize(("slug", "language"), [("distribution-strategies", "en"), ("gradient-by-hand", "ko")])
-def test_the_pdf_of_a_lesson_cuts_off_no_line_and_has_no_empty_page(slug: str, language: str) -> None:
+def test_the_pdf_of_a_lesson_cuts_off_no_line_and_hides_no_answer(slug: str, language: str) -> None:
     lesson = _lesson(slug, language)
     reader = PdfReader(io.BytesIO(_file("pdf", lesson)))
 
@@ -90,6 +92,9 @@ def test_the_pdf_of_a_lesson_cuts_off_no_line_and_has_no_empty_page(slug: str, l
     for cell in lesson.cells:
         for line in cell.code.splitlines():
             assert _letters(line) in text, f"{cell.name} is cut off: {line}"
+    answers = re.findall(r"</summary>\s*<p>([^<]{8,20})", _file("html", lesson).decode())
+    assert answers
+    assert all(_letters(unescape(answer)) in text for answer in answers), "paper cannot be opened"
 
 
 async def test_a_bar_shows_that_a_file_is_being_made_and_words_that_it_failed(hall: VisitorFactory) -> None:

@@ -352,13 +352,14 @@ async def test_no_line_begins_with_the_punctuation_after_a_formula(hall: Visitor
         assert await page.evaluate(alone) == 0, f"at {width} px"
 
 
-async def test_a_lesson_prints_without_its_buttons(hall: VisitorFactory) -> None:
+async def test_a_lesson_prints_without_buttons_and_with_its_answers(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.emulate_media(media="print")
 
     await expect(page.locator("#cell-strategy")).to_be_visible()
     for selector in (".bar", ".outline", ".rail", "#cell-strategy .cell-actions"):
         await expect(page.locator(selector)).to_be_hidden()
+    await expect(page.locator(".prose details p").first).to_be_visible()  # paper cannot be opened
 
 
 async def test_the_switch_of_languages_keeps_the_place(hall: VisitorFactory) -> None:
