@@ -1,6 +1,6 @@
 """How long pages take while many read, many streams are open and many run code, all on one machine.
 
-    python benchmarks/busy_site.py [--quick] [--database URL]
+    python benchmarks/busy_site.py [--quick] [--database URL] [--running PORT PID]
 
 ``lockstep serve`` with one web process and a runner of its own. Readers who are signed in each open a lesson every five
 seconds: its page, then its pieces. Others only keep the stream of their bell open. Some run code that multiplies
@@ -8,7 +8,9 @@ matrices and prints until the end, and follow the run. The three are added one a
 from the request to its last byte. Beside them, uvicorn serves a bare Jinja page of 10 kB, which is asked for as often:
 on a machine that is busy with learners' code, that page takes longer, too.
 
-``--database`` names an empty database on a PostgreSQL server; without it, SQLite is used.
+``--database`` names an empty database on a PostgreSQL server; without it, SQLite is used. ``--running`` measures a site
+that already serves, such as that of Docker Compose, instead: PID is its web process, and ``--database`` its database,
+which gets 1,030 accounts.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
 import httpx
+import psutil
 import structlog
 import uvloop
 from harness import Row
@@ -96,7 +99,7 @@ async def accounts(url: str, how_many: int) -> list[str]:
     async with db.writing() as session:
         for number in range(how_many):
             account = await create_account(
-                session, email=f"learner-{number}@example.org", name=f"Learner {number}", confirmed=True
+                session, email=f"learner-{os.getpid()}-{number}@example.org", name=f"Learner {number}", confirmed=True
             )
             token = await create_auth_session(session, account, method="password")
             cookies.append(f"{SESSION_COOKIE}={token}; {ACCOUNT_COOKIE}={learner_marker(account.learner_id)}")
@@ -270,13 +273,13 @@ def serving_site(folder: Path, database: str | None) -> Iterator[tuple[Server, s
         yield server, environment["LOCKSTEP_DATABASE_URL"]
 
 
-def measure_site(plan: Plan, url: str | None = None) -> tuple[list[Latencies], Crowd]:
+def measure_site(plan: Plan, url: str | None = None, running: Server | None = None) -> tuple[list[Latencies], Crowd]:
     """The latencies with readers, then streams, then runs as well, and the crowd that measured them."""
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as logs,
         serving_peers(Path(logs)) as peer,
-        serving_site(Path(folder), url) as (site, database),
+        nullcontext((running, url)) if running and url else serving_site(Path(folder), url) as (site, database),
     ):
         crowd = Crowd(site, peer, asyncio.run(accounts(database, plan.runs + plan.streams)), plan)
         return uvloop.run(crowd.everyone()), crowd
@@ -287,10 +290,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a tenth of everybody, for 15 seconds each")
     parser.add_argument("--database", help="URL of an empty database of PostgreSQL; default: SQLite")
+    parser.add_argument("--running", nargs=2, type=int, metavar=("PORT", "PID"), help="of a site; needs --database")
     chosen = parser.parse_args()
+    if chosen.running and not chosen.database:
+        parser.error("--running needs --database: the accounts of the readers are made there")
     plan = Plan(20, 100, 3, 15) if chosen.quick else Plan()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # no line per account
-    measure_site(plan, chosen.database)
+    running = chosen.running and Server(chosen.running[0], psutil.Process(chosen.running[1]))
+    measure_site(plan, chosen.database, running)
 
 
 if __name__ == "__main__":
