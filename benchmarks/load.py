@@ -174,10 +174,10 @@ def _draw(found: list[dict[str, Cost]], steps: int, svg: Path) -> None:
     mpl.rcParams |= {"svg.hashsalt": "lockstep", "svg.fonttype": "none"}
     figure, axes = pyplot.subplots(figsize=(7, 4))
     for number, name in enumerate(ASKED):
-        costs = [max(step[name].cpu_ms, 0.1) for step in found]
-        axes.plot(range(steps), costs, label=name, marker="osD^"[number % 4], color=f"C{number % 10}", markersize=4)
+        took = [max(step[name].wall_ms, 0.1) for step in found]
+        axes.plot(range(steps), took, label=name, marker="osD^"[number % 4], color=f"C{number % 10}", markersize=4)
     axes.set_xticks(range(steps), [f"{size.learners:,}" for size in STEPS[:steps]])
-    axes.set(xlabel="learners", ylabel="CPU for an answer, ms", yscale="log")
+    axes.set(xlabel="learners", ylabel="median time for an answer, ms", yscale="log")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
     figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
