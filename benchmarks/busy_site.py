@@ -9,8 +9,8 @@ from the request to its last byte. Beside them, uvicorn serves a bare Jinja page
 on a machine that is busy with learners' code, that page takes longer, too.
 
 ``--database`` names an empty database on a PostgreSQL server; without it, SQLite is used. ``--running`` measures a site
-that already serves, such as that of Docker Compose, instead: PID is its web process, and ``--database`` its database,
-which gets 1,030 accounts.
+that already serves, such as that of Docker Compose, instead. PID is its web process as this machine counts, and
+``--database`` its database. A thousand accounts stay there, so use a site that you can throw away.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time_ns
 
 import httpx
 import psutil
@@ -96,10 +96,11 @@ async def accounts(url: str, how_many: int) -> list[str]:
     """The cookies of new accounts that are signed in."""
     db = Database(url)
     cookies = []
+    begun = time_ns()  # the database may have the accounts of an earlier measurement
     async with db.writing() as session:
         for number in range(how_many):
             account = await create_account(
-                session, email=f"learner-{os.getpid()}-{number}@example.org", name=f"Learner {number}", confirmed=True
+                session, email=f"learner-{begun}-{number}@example.org", name=f"Learner {number}", confirmed=True
             )
             token = await create_auth_session(session, account, method="password")
             cookies.append(f"{SESSION_COOKIE}={token}; {ACCOUNT_COOKIE}={learner_marker(account.learner_id)}")
@@ -290,7 +291,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a tenth of everybody, for 15 seconds each")
     parser.add_argument("--database", help="URL of an empty database of PostgreSQL; default: SQLite")
-    parser.add_argument("--running", nargs=2, type=int, metavar=("PORT", "PID"), help="of a site; needs --database")
+    parser.add_argument(
+        "--running", nargs=2, type=int, metavar=("PORT", "PID"), help="measure this site instead; needs --database"
+    )
     chosen = parser.parse_args()
     if chosen.running and not chosen.database:
         parser.error("--running needs --database: the accounts of the readers are made there")

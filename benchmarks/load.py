@@ -171,7 +171,7 @@ def _draw(found: list[dict[str, Cost]], steps: int, svg: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot
 
-    mpl.rcParams |= {"svg.hashsalt": "lockstep", "svg.fonttype": "none"}
+    mpl.rcParams.update({"svg.hashsalt": "lockstep", "svg.fonttype": "none"})
     figure, axes = pyplot.subplots(figsize=(7, 4))
     for number, name in enumerate(ASKED):
         took = [max(step[name].wall_ms, 0.1) for step in found]

@@ -31,10 +31,10 @@ _PAGE_TEMPLATE = """\
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <style>a.anchor-link { display: none } math[display="block"] { margin: 1em 0 }
 @media print {
-  body.jp-Notebook { --jp-code-font-size: 8pt }
+  html:root { --jp-code-font-size: 8pt }
   body.jp-Notebook .jp-Cell pre { white-space: pre-wrap; overflow-wrap: anywhere }
   .jp-CodeCell .jp-InputArea { break-inside: avoid }
-  details::details-content { content-visibility: visible; height: auto }
+  details::details-content { content-visibility: visible }
 }</style>
 {%- endblock -%}
 {%- block jupyter_widgets -%}{%- endblock -%}

@@ -80,7 +80,7 @@ async def test_the_slides_of_a_lesson_are_whole_and_a_key_leads_to_the_next(
 @pytest.mark.long
 @pytest.mark.skipif(find_browser() is None, reason="there is no Chromium or Chrome")
 @pytest.mark.parametrize(("slug", "language"), [("distribution-strategies", "en"), ("gradient-by-hand", "ko")])
-def test_the_pdf_of_a_lesson_cuts_off_no_line_and_hides_no_answer(slug: str, language: str) -> None:
+def test_the_pdf_of_a_lesson_is_whole_and_hides_no_answer(slug: str, language: str) -> None:
     lesson = _lesson(slug, language)
     reader = PdfReader(io.BytesIO(_file("pdf", lesson)))
 
@@ -88,13 +88,17 @@ def test_the_pdf_of_a_lesson_cuts_off_no_line_and_hides_no_answer(slug: str, lan
     assert len(pages) > 3
     assert min(map(len, pages[:-1])) > 100, "only the last page may be almost empty"
     text = "".join(pages)
+    printed = {_letters(line) for page in reader.pages for line in page.extract_text().splitlines()}
     assert _letters(lesson.title) in text
     for cell in lesson.cells:
         for line in cell.code.splitlines():
             assert _letters(line) in text, f"{cell.name} is cut off: {line}"
+            assert len(line) > 80 or _letters(line) in printed | {""}, f"{cell.name} is wrapped: {line}"
+        code = _letters(cell.code)
+        assert len(cell.code.splitlines()) > 40 or any(code in page for page in pages), f"{cell.name} is torn apart"
     answers = re.findall(r"</summary>\s*<p>([^<]{8,20})", _file("html", lesson).decode())
     assert answers
-    assert all(_letters(unescape(answer)) in text for answer in answers), "paper cannot be opened"
+    assert all(_letters(unescape(answer)) in text for answer in answers), "nobody can open a fold on paper"
 
 
 async def test_a_bar_shows_that_a_file_is_being_made_and_words_that_it_failed(hall: VisitorFactory) -> None:

@@ -359,7 +359,7 @@ async def test_a_lesson_prints_without_buttons_and_with_its_answers(hall: Visito
     await expect(page.locator("#cell-strategy")).to_be_visible()
     for selector in (".bar", ".outline", ".rail", "#cell-strategy .cell-actions"):
         await expect(page.locator(selector)).to_be_hidden()
-    await expect(page.locator(".prose details p").first).to_be_visible()  # paper cannot be opened
+    await expect(page.locator(".prose details p").first).to_be_visible()  # nobody can open a fold on paper
 
 
 async def test_the_switch_of_languages_keeps_the_place(hall: VisitorFactory) -> None:

@@ -96,6 +96,12 @@ def seats_with(memory_mb: int) -> int:
     return session_capacity(RunnerSettings(max_sessions=sessions), room).count
 
 
+@pytest.mark.parametrize("name", ["web", "db", "caddy"])
+def test_pages_get_the_cpu_before_learners_code(name: str) -> None:
+    assert services()["runner"]["cpu_shares"] == 1024, "with cgroup v2, a container that states none may have more"
+    assert services()[name]["cpu_shares"] == 4096
+
+
 def test_seats_follow_the_runners_memory_and_the_processes_of_all_sessions_fit() -> None:
     runner = services()["runner"]
     seats = seats_with(1024 * default(runner["mem_limit"]))

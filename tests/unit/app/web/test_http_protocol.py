@@ -80,7 +80,7 @@ async def test_nobody_is_listened_to_without_end(port: int, begin: bytes, more: 
 
 async def test_who_has_said_too_much_is_told(port: int) -> None:
     reader, writer = await _open(port)
-    writer.write(GET + b"a: b\r\n" * (MAX_HEADER_BYTES // 6))
+    writer.write((GET + b"a: ").ljust(MAX_HEADER_BYTES + 1, b"b"))  # what is left unread would reset the connection
     assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 431 ")
     writer.close()
 
