@@ -297,11 +297,11 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
         assert server.poll() is None, log.read_text()[-2000:]
         try:
             httpx.get(url, timeout=300).raise_for_status()
-        except httpx.NetworkError:
+        except (httpx.NetworkError, httpx.HTTPStatusError):  # such as 503, because its runner is not ready
             sleep(_TRY_EVERY_S)
         else:
             return
-    raise TimeoutError(url)
+    raise TimeoutError(f"{url} never answered with success: {log.read_text()[-2000:]}")
 
 
 def serving_peers(folder: Path) -> AbstractContextManager[Server]:
